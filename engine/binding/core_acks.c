@@ -106,7 +106,7 @@ static uint32_t receiver_stream_number(core_receiver *self, PyObject *name) {
     if (name == NULL || name == Py_None) {
         if (helio_receiver_stream(self->handle, 1) != NULL) {
             PyErr_SetString(PyExc_ValueError,
-                            "the receiver has met several streams; say which one");
+                            "the receiver has discovered several streams; give the name of one");
             return NO_STREAM;
         }
         return 0;
@@ -122,7 +122,7 @@ static uint32_t receiver_stream_number(core_receiver *self, PyObject *name) {
     for (uint32_t number = 0;; number++) {
         text = helio_receiver_stream(self->handle, number);
         if (text == NULL) {
-            PyErr_Format(PyExc_ValueError, "the receiver has met no stream %R", name);
+            PyErr_Format(PyExc_ValueError, "the receiver has discovered no stream %R", name);
             return NO_STREAM;
         }
         if (strcmp(text, wanted) == 0) {

@@ -25,7 +25,7 @@ static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) 
         }
     }
     if (!found) {
-        core_raise_text(HELIO_ERR_STATE, "the receiver has met no stream of that name");
+        core_raise_text(HELIO_ERR_STATE, "the receiver has discovered no stream of that name");
     }
     return found;
 }

@@ -348,9 +348,9 @@ def test_what_would_exceed_the_limit_is_refused_with_the_numbers(mode: str, mult
     with Instance(mode=mode, memory_limit=limit) as instance:  # type: ignore[arg-type]
         assert until(lambda: total(instance, "instance", "memory_limit") == limit, instance)
         used = total(instance, "instance", "memory_used")
-        with pytest.raises(ResourceError, match=rf"memory_limit: of {limit} bytes .* a receive queue of 134217728"):
+        with pytest.raises(ResourceError, match=rf"memory_limit allows {limit} bytes .* a receive queue of 134217728"):
             instance.receiver(multicast, TOPIC, receive_queue=128 << 20)
-        with pytest.raises(ResourceError, match=rf"memory_limit: of {limit} bytes .* a history"):
+        with pytest.raises(ResourceError, match=rf"memory_limit allows {limit} bytes .* a history"):
             instance.transmitter(multicast, TOPIC, send_window=65536, linger=0.0)
         if mode == "thread":
             with pytest.raises(ResourceError, match="a submit queue"):
@@ -434,9 +434,17 @@ CONTRADICTIONS = [
     ("receiver", {"overflow": "conflate"}, "overflow=conflate needs a key"),
     ("transmitter", {"overflow": "priority"}, "overflow=priority needs .*priority_offset=-1"),
     ("receiver", {"overflow": "priority"}, "overflow=priority needs .*priority_offset=-1"),
-    ("transmitter", {"queue_high": 0.5, "queue_low": 0.6}, "queue_low is at most queue_high, here 0.5; 0.6 is more"),
-    ("receiver", {"queue_high": 0.5, "queue_low": 0.6}, "queue_low is at most queue_high, here 0.5; 0.6 is more"),
-    ("transmitter", {"queue_age": 1.0}, "queue_age drops messages, and overflow=block never does; queue_age=1"),
+    (
+        "transmitter",
+        {"queue_high": 0.5, "queue_low": 0.6},
+        "queue_low must be at most queue_high, here 0.5; 0.6 is more",
+    ),
+    ("receiver", {"queue_high": 0.5, "queue_low": 0.6}, "queue_low must be at most queue_high, here 0.5; 0.6 is more"),
+    (
+        "transmitter",
+        {"queue_age": 1.0},
+        "queue_age drops messages, but overflow=block never drops any; use queue_age=1",
+    ),
 ]
 
 

@@ -101,12 +101,12 @@ def test_the_wait_in_the_socket_is_recorded_from_the_moment_the_level_rises(unic
     [
         ((4, 60), {}, "0 to 3, not"),
         ((-1, 60), {}, "0 to 3, not"),
-        ((3, 0), {}, "none stays for good"),
-        ((3, -1), {}, "none stays for good"),
+        ((3, 0), {}, "no level is permanent"),
+        ((3, -1), {}, "no level is permanent"),
         ((3, float("inf")), {}, "at most 2592000 s"),
         ((3, float("nan")), {}, "at most 2592000 s"),
         ((3, 2592001), {}, "at most 2592000 s"),
-        ((3, 60), {"topic": "a\n"}, "pattern of topic is no UTF-8 text without control"),
+        ((3, 60), {"topic": "a\n"}, "pattern of topic must be UTF-8 text without control"),
         ((3, 60), {"receiver": "x" * 128}, "at most 127 bytes, that of receiver"),
     ],
 )

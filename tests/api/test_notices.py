@@ -198,9 +198,9 @@ def test_who_is_not_there_or_not_so_is_refused(instance: Instance, unicast: str)
     receiver = instance.receiver(unicast, TOPIC, ack="auto")
     transmitter = instance.transmitter(unicast, TOPIC, linger=0.05)
     ack = known(transmitter, receiver)
-    with pytest.raises(UsageError, match="knows no receiver 00000000deadbeef"):
+    with pytest.raises(UsageError, match="has no receiver 00000000deadbeef"):
         transmitter.suspend("deadbeef", 1.0)
-    with pytest.raises(UsageError, match="nothing of the kind"):
+    with pytest.raises(UsageError, match="no such action"):
         transmitter.resume(ack)
     with pytest.raises(UsageError):
         transmitter.readmit(ack)

@@ -130,7 +130,7 @@ def test_polled_a_send_beyond_the_rate_would_block_and_says_for_how_long(polled:
     transmitter = polled.transmitter(unicast, TOPIC, rate=20_000, linger=0.0)
     for _ in range(2):
         transmitter.send(b"x" * 1000, timeout=5)
-    with pytest.raises(WouldBlock, match=r"rate limited; in \d+ us"):
+    with pytest.raises(WouldBlock, match=r"rate limited; try again in \d+ us"):
         send_all(transmitter, 20, 1000, timeout=0)
     begin = time.monotonic()
     transmitter.send(b"x" * 1000, timeout=5)  # and waiting helps
@@ -152,13 +152,13 @@ def test_by_default_nothing_is_limited(instance: Instance, unicast: str) -> None
 
 
 CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"rate_policy": "static"}, r"rate_policy=static needs a rate, and rate is 0"),
+    ({"rate_policy": "static"}, r"rate_policy=static needs a rate, but rate is 0"),
     ({"rate_policy": "none", "rate": 50000}, r"rate=50000 contradicts rate_policy=none"),
     ({"rate": 50000, "rate_min": 60000}, r"rate_min=60000 is above rate=50000"),
     ({"loss_high": 0.01, "loss_low": 0.005}, r"loss_high=0.01 must be at least 4 times loss_low=0.005"),
     ({"rate": 9999}, r"rate is 0 or at least 10000 bytes per second.*9999"),
     ({"rate": 50000, "rate_burst": 2999}, r"rate_burst is 0 or at least twice mtu=1500; 2999"),
-    ({"rate_policy": "pgmcc", "report_interval": 0}, r"rate_policy=pgmcc needs to hear.*report_interval is 0"),
+    ({"rate_policy": "pgmcc", "report_interval": 0}, r"rate_policy=pgmcc needs reports.*report_interval is 0"),
     ({"rate": 50000, "repair_share": 0.0}, r"repair_share"),
 ]
 

@@ -377,7 +377,7 @@ def test_a_half_open_connection_is_found_and_replaced(rum: str, proxy: Proxy) ->
         transmitter.send(b"10")
         for instance in (source, sink):
             assert until(lambda i=instance: events(i, "connection_lost"))  # type: ignore[misc]
-        assert any("nothing was heard for 0.3 seconds" in text for text in events(source, "connection_lost"))
+        assert any("nothing was received for 0.3 seconds" in text for text in events(source, "connection_lost"))
         proxy.cut()
         assert [message.data for message in collect(receiver, 1)] == [b"10"]
         assert receiver.losses() == []
@@ -468,7 +468,7 @@ def test_a_destination_of_another_kind_is_told(rum: str) -> None:
     ):
         threading.Thread(target=answer, args=(listener,), daemon=True).start()
         assert until(lambda: events(source, "foreign_traffic"))
-        assert "does not speak this protocol" in events(source, "foreign_traffic")[0]
+        assert "does not use this protocol" in events(source, "foreign_traffic")[0]
         listener.shutdown(socket.SHUT_RDWR)
 
 

@@ -135,6 +135,6 @@ def test_raw_ip_without_permission_is_refused_with_what_it_needs() -> None:
 def test_the_encapsulation_port_can_have_one_listener(unicast: str) -> None:
     with Instance() as instance:
         receiver = instance.receiver(unicast, "T")
-        with pytest.raises(EndpointError, match=r"upstream: 127\.0\.0\.1:[0-9]+ is taken by another program"):
+        with pytest.raises(EndpointError, match=r"upstream: 127\.0\.0\.1:[0-9]+ is in use by another program"):
             instance.transmitter(unicast, "T", upstream=True)
         receiver.close()

@@ -134,11 +134,11 @@ static void a_command_is_carried_out_answered_and_told(void) {
 static void a_refused_command_is_told_with_the_reason(void) {
     scene s = open_scene("");
     CHECK_EQUAL(give(&s, "explode for=3"), HELIO_ERR_OPTION);
-    CHECK(answered(&s, "there is no command 'explode'; there are: ping, "));
+    CHECK(answered(&s, "command 'explode' is unknown; the commands are: ping, "));
     const helio_segment_event *event = last_event(&s);
     CHECK_EQUAL(event->event, HELIO_EVENT_COMMAND_REFUSED);
     CHECK_EQUAL((int64_t)event->arguments[3], HELIO_ERR_OPTION);
-    CHECK(strncmp(event->text, "explode for=3: there is no command", 34) == 0);
+    CHECK(strncmp(event->text, "explode for=3: command 'explode' is unknown", 41) == 0);
     close_scene(&s);
 }
 
@@ -147,13 +147,13 @@ static void a_level_is_changed_for_a_time_of_the_instance_or_by_a_pattern(void) 
     CHECK_EQUAL(give(&s, "level level=3 for=60"), 0);
     CHECK(answered(&s, "the level of detail is 3 for 60 s, it was 1"));
     CHECK_EQUAL(give(&s, "level level=2"), HELIO_ERR_OPTION);
-    CHECK(answered(&s, "level needs for how long, as no level stays for good: level=3 for=60"));
+    CHECK(answered(&s, "level needs a duration, such as level=3 for=60: no level is permanent"));
     CHECK_EQUAL(give(&s, "level level=2 for=60 off=yes"), HELIO_ERR_OPTION);
     CHECK_EQUAL(give(&s, "level topic=A off=yes"), HELIO_ERR_OPTION);
     CHECK(answered(&s, "no rule is in force"));
     CHECK_EQUAL(give(&s, "level level=2 for=60 topic=A* stream=* receiver=?"), 0);
     CHECK(answered(&s, "topic=A* stream=* receiver=?: the level of detail is 2 for 60 s, it was "
-                       "3; nothing fits it now"));
+                       "3; no object matches now"));
     CHECK_EQUAL(give(&s, "level topic=A off=yes"), HELIO_ERR_OPTION);
     CHECK(answered(&s, "there are: topic=A* stream=* receiver=?"));
     CHECK_EQUAL(give(&s, "level topic=A* stream=* receiver=? off=yes"), 0);
@@ -287,7 +287,7 @@ static void what_is_no_text_is_refused_and_not_quoted(void) {
     scene s = open_scene("");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         CHECK_EQUAL(give(&s, texts[i]), HELIO_ERR_OPTION);
-        CHECK(answered(&s, "no UTF-8 text"));
+        CHECK(answered(&s, "must be UTF-8 text"));
         CHECK(strncmp(last_event(&s)->text, "(not a text): ", 14) == 0);
     }
     CHECK_EQUAL(give(&s, "p\xc3\xa9ng"), HELIO_ERR_OPTION);
@@ -299,13 +299,13 @@ static void words_that_are_not_understood_are_named(void) {
     static const struct {
         const char *text, *answer;
     } cases[] = {
-        {"", "there is no command ''"},
-        {" ping", "there is no command ''"},
-        {"PING", "there is no command 'PING'"},
-        {"ping now", "ping has no 'now'"},
-        {"ping stream=a", "ping has no 'stream'; it has: none"},
-        {"level level=3 for=1 why=a",
-         "level has no 'why'; it has: stream, topic, receiver, for, off, level"},
+        {"", "command '' is unknown"},
+        {" ping", "command '' is unknown"},
+        {"PING", "command 'PING' is unknown"},
+        {"ping now", "ping has no parameter 'now'"},
+        {"ping stream=a", "ping has no parameter 'stream'; its parameters are: none"},
+        {"level level=3 for=1 why=a", "level has no parameter 'why'; its parameters are: stream, "
+                                      "topic, receiver, for, off, level"},
         {"level level for=1", "level needs a value: level=..."},
         {"level level=3 level=3 for=1", "level is given twice"},
         {"level level=4 for=1", "level is 0, 1, 2 or 3"},
@@ -315,17 +315,17 @@ static void words_that_are_not_understood_are_named(void) {
         {"level level=3 for=-1", "for is a number of seconds above 0"},
         {"level level=3 for=1e3", "for is a number of seconds above 0"},
         {"level level=3 for=nan", "for is a number of seconds above 0"},
-        {"level level=3 for=1.0000000001", "at most 9 places"},
+        {"level level=3 for=1.0000000001", "at most 9 decimal places"},
         {"level level=3 for=2592001", "at most 2592000"},
         {"level level=3 for=99999999999999999999999999", "at most 2592000"},
         {"level level=3 for=1 topic=", "topic is empty"},
         {"level level=3 for=1 topic=%", "topic: % is followed by two hexadecimal digits"},
         {"level level=3 for=1 topic=%4", "topic: % is followed by two hexadecimal digits"},
         {"level level=3 for=1 topic=%4g", "topic: % is followed by two hexadecimal digits"},
-        {"level level=3 for=1 topic=%00", "topic is no UTF-8 text"},
-        {"level level=3 for=1 topic=%ff", "topic is no UTF-8 text"},
-        {"level level=3 for=1 topic=%1b[2J", "topic is no UTF-8 text"},
-        {"level  level=3", "level has no ''"},
+        {"level level=3 for=1 topic=%00", "topic must be UTF-8 text"},
+        {"level level=3 for=1 topic=%ff", "topic must be UTF-8 text"},
+        {"level level=3 for=1 topic=%1b[2J", "topic must be UTF-8 text"},
+        {"level  level=3", "level has no parameter ''"},
     };
     scene s = open_scene("");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

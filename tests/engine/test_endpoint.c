@@ -66,7 +66,7 @@ static void tcp_takes_hosts(void) {
     CHECK_EQUAL(endpoint.scheme, HELIO_SCHEME_RUM);
     CHECK_EQUAL(endpoint.addresses_count, 2);
     is_at(1, "127.0.0.2:7501");
-    refused("rum://239.1.1.1:7501", HELIO_ERR_ENDPOINT, "wants hosts");
+    refused("rum://239.1.1.1:7501", HELIO_ERR_ENDPOINT, "needs hosts");
 }
 
 static void ip6_addresses_stand_in_brackets(void) {

@@ -123,8 +123,8 @@ static void an_option_of_another_object_is_refused_unless_ignored(void) {
 
 static void a_former_name_is_answered_with_the_new_one(void) {
     refused(HELIO_ON_RECEIVER, "receive_overflow=block",
-            "option receive_overflow is now called overflow");
-    refused(HELIO_ON_TRANSMITTER, "receive_age=1", "option receive_age is now called queue_age");
+            "option receive_overflow was renamed to overflow");
+    refused(HELIO_ON_TRANSMITTER, "receive_age=1", "option receive_age was renamed to queue_age");
 }
 
 static void an_option_of_both_ends_may_differ_between_them(void) {

@@ -220,7 +220,7 @@ static void a_loss_in_sight_is_told_of(void) {
     c.receivers[SLOW].drain = 4000;
     run(1500 * MS);
     const helio_segment_event *forecast = event(HELIO_EVENT_RECEIVER_FORECAST, 0);
-    CHECK(forecast && strstr(forecast->text, "leaves the history in"));
+    CHECK(forecast && strstr(forecast->text, "leave the history in"));
     CHECK(forecast->arguments[1] > 0 && forecast->arguments[1] < 3000);
     CHECK(helio_cell(&peer(SLOW)->forecast) > 0);
     CHECK_EQUAL(helio_cell(&counts()->slow_actions_forecast), 1);

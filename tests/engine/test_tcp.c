@@ -431,12 +431,12 @@ static void refused_hello(int n, const helio_hello *hello, const char *why) {
 }
 
 static void strangers_are_refused_with_a_reason(void) {
-    refused(10, "GET / HTTP/1.1\r\n", 16, "does not speak this protocol");
-    refused(11, "\x81\0\0\x10NONE            ", 20, "does not speak this protocol");
+    refused(10, "GET / HTTP/1.1\r\n", 16, "does not use this protocol");
+    refused(11, "\x81\0\0\x10NONE            ", 20, "does not use this protocol");
     refused(12, "\x81\0\xff\xff", 4, "longer than");
     helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
     hello.version = 7;
-    refused_hello(13, &hello, "version 7 of the protocol, this is version 1");
+    refused_hello(13, &hello, "version 7 of the protocol, this side uses version 1");
     hello = hello_of(HELIO_RUM_ROLE_RECEIVE);
     refused_hello(14, &hello, "it is a receiver as well");
     hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
@@ -449,7 +449,7 @@ static void a_stranger_who_says_nothing_is_closed(void) {
     const int fd = raw_client(16);
     pass(rx, TIMEOUT_MS + 10);
     CHECK_EQUAL(told.count[HELIO_CHANNEL_REFUSED], 1);
-    CHECK(strstr(told.why, "did not say hello"));
+    CHECK(strstr(told.why, "sent no hello frame"));
     pass(rx, 1);
     CHECK(is_closed(fd));
     close(fd);
@@ -615,11 +615,11 @@ static void broken_by(int n, const void *bytes, size_t length, const char *why) 
 
 static void nonsense_breaks_the_connection(void) {
     broken_by(20, "\x82\0\xff\xff", 4, "longer than 1472 bytes");
-    broken_by(21, "\xfe\0\0\0", 4, "a kind that is not known");
+    broken_by(21, "\xfe\0\0\0", 4, "an unknown kind");
     const helio_hello again = hello_of(HELIO_RUM_ROLE_TRANSMIT);
     uint8_t bytes[HELIO_FRAME_HELLO_BYTES];
     helio_hello_encode(bytes, &again);
-    broken_by(22, bytes, sizeof bytes, "hello twice");
+    broken_by(22, bytes, sizeof bytes, "a second hello frame");
 }
 
 static void a_peer_that_stops_in_the_middle_of_a_packet_is_dropped_with_it(void) {
@@ -630,7 +630,7 @@ static void a_peer_that_stops_in_the_middle_of_a_packet_is_dropped_with_it(void)
     CHECK_EQUAL(rx->counters.connections, 1);
     pass(rx, 20);
     CHECK_EQUAL(rx->counters.connections, 0);
-    CHECK(strstr(told.why, "nothing was heard for 1 seconds, since it stopped in the middle"));
+    CHECK(strstr(told.why, "nothing was received for 1 seconds, since it stopped in the middle"));
     close(fd);
 
     fd = good_peer(rx, 23); /* the next one begins anew */

@@ -135,7 +135,7 @@ static void upstream_shares_its_port_with_foreign_receivers_and_no_other_stream(
         int foreign = foreign_first ? foreign_receiver(at) : -1;
         helio_channel *tx = open_channel(&config);
         if (!foreign_first) {
-            refused(&config, HELIO_ERR_ADDRESS, "is taken by another program");
+            refused(&config, HELIO_ERR_ADDRESS, "is in use by another program");
             foreign = foreign_receiver(at);
         }
         close(foreign);
@@ -308,7 +308,7 @@ static void refusals_say_what_to_do(void) {
     helio_channel *holder = open_channel(&taken);
     helio_channel_config upstream = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(10));
     upstream.upstream = true;
-    snprintf(text, sizeof text, "upstream: 127.0.0.1:%u is taken by another", port(10));
+    snprintf(text, sizeof text, "upstream: 127.0.0.1:%u is in use by another", port(10));
     refused(&upstream, HELIO_ERR_ADDRESS, text);
     udp->close(holder);
 

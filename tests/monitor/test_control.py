@@ -86,12 +86,12 @@ def test_each_command_is_told_with_who_gave_it_and_what_became_of_it() -> None:
         assert give(path, "ping").code == 0
         refused = give(path, "dance")
         assert refused.error == "OPTION"
-        assert "there is no command 'dance'" in refused.text
+        assert "command 'dance' is unknown" in refused.text
         done, not_done = events_of(path, "command", "command_refused")
     assert (done.arguments["uid"], done.arguments["pid"]) == (os.getuid(), os.getpid())
     assert done.text.startswith("ping: feed ")
     assert not_done.severity == "warning"
-    assert not_done.text.startswith("dance: there is no command 'dance'")
+    assert not_done.text.startswith("dance: command 'dance' is unknown")
 
 
 def test_the_level_rises_for_a_time_and_falls_again_by_itself() -> None:
@@ -172,7 +172,7 @@ def test_values_with_any_character_arrive_as_they_are() -> None:
     with engine() as path:
         answer = give(path, command_text("level", {"level": 2, "for": 1, "topic": "a b%\n"}))
         assert answer.error == "OPTION"
-        assert "topic is no UTF-8 text without control characters" in answer.text
+        assert "topic must be UTF-8 text without control characters" in answer.text
         answer = give(path, command_text("level", {"level": 2, "for": 1, "topic": "a b%é=c"}))
         assert answer.text.startswith("topic=a b%é=c: the level of detail is 2 for 1 s, it was 2")
 
@@ -363,7 +363,7 @@ def test_exit_codes_tell_refused_from_unanswered_from_impossible(
     monkeypatch.setattr(ctl, "command_text", lambda verb, values: "dance")
     with engine("block", "feed"), engine("unpolled", "idle"):
         assert main(["ctl", "ping", "--instance", "feed"]) == 1
-        assert capsys.readouterr().err.startswith("heliograph: feed refused: there is no command 'dance'")
+        assert capsys.readouterr().err.startswith("heliograph: feed refused: command 'dance' is unknown")
         assert main(["ctl", "ping", "--instance", "idle", "--timeout", "100ms"]) == 3
         assert "mode=poll" in capsys.readouterr().err
         assert main(["ctl", "--json", "ping", "--instance", "idle", "--timeout", "100ms"]) == 3
@@ -493,13 +493,13 @@ def test_a_receiver_that_is_not_known_or_not_the_only_one_is_refused_with_those_
 ) -> None:
     path, _ = stream
     answer = _ctl("suspend", "nobody", "--for", "1s")
-    assert answer.startswith("no receiver is called nobody; known are: ")
+    assert answer.startswith("no receiver is named nobody; known receivers are: ")
     assert "slow-1 (" in answer
     assert "fast-1 (" in answer
     answer = _ctl("expel", "127.0.0.1")
-    assert answer.startswith("several receivers are called 127.0.0.1; name one by its id or address: ")
-    assert "no stream is called so; there are: " in _ctl("expel", "slow-1", "--topic", "ORDERS.*")
-    assert "no stream is called so" in _ctl("expel", "slow-1", "--stream", "000000000000:1")
+    assert answer.startswith("several receivers are named 127.0.0.1; give the id or address of one: ")
+    assert "no stream has this name; the streams are: " in _ctl("expel", "slow-1", "--topic", "ORDERS.*")
+    assert "no stream has this name" in _ctl("expel", "slow-1", "--stream", "000000000000:1")
     assert {item.action for item in _known(path).values()} == {""}
 
 
@@ -507,11 +507,11 @@ def test_a_rate_is_set_and_lifted_and_repairs_are_cut_off_by_hand(stream: tuple[
     path, _ = stream
     assert _ctl("set-rate", "1M", "--topic", "PRICES.?") == "1 stream: at most 1000000 bytes per second"
     assert _ctl("set-rate", "0") == "1 stream: no limit on the rate"
-    assert _ctl("cutoff", "--for", "500ms", "--why", "storm") == "1 stream: nobody is repaired for 0.5 s"
+    assert _ctl("cutoff", "--for", "500ms", "--why", "storm") == "1 stream: no repairs are sent for 0.5 s"
     assert _ctl("cutoff", "--off") == "1 stream: the cut-off is over"
     assert give(path, "cutoff").text == "cutoff needs either for=SECONDS or off=yes"
     assert give(path, "cutoff for=1 off=yes").text == "cutoff needs either for=SECONDS or off=yes"
-    assert give(path, "cutoff off=no").text == "off is yes or left out"
+    assert give(path, "cutoff off=no").text == "off takes the value yes only; otherwise leave it out"
     assert "rate is a whole number of bytes per second" in give(path, "set-rate rate=1.5").text
     assert "rate is a whole number" in give(path, "set-rate rate=1000000000001").text
 
@@ -521,7 +521,7 @@ def test_policies_are_changed_by_name(stream: tuple[Path, Instance]) -> None:
     for name in ("static", "dynamic", "pgmcc", "window-min", "window-none", "none"):
         assert _ctl("set-policy", name) == f"1 stream: the policy is {name}"
     refusal = _ctl("set-policy", "quick")
-    assert refusal.startswith("there is no policy 'quick'; there are: none, static, dynamic, pgmcc, window-none")
+    assert refusal.startswith("policy 'quick' is unknown; the policies are: none, static, dynamic, pgmcc, window-none")
     assert "set-policy needs policy" in give(path, "set-policy").text
 
 

@@ -40,7 +40,7 @@ def test_a_topic_is_raised_in_every_instance_and_reverts_by_itself(capsys: pytes
         assert main(["ctl", "level", "3", "--for", "60s", "--topic", "PRICES.*"]) == 0
         said = sorted(capsys.readouterr().out.splitlines())
         assert said == [
-            f"{name}: topic=PRICES.*: the level of detail is 3 for 60 s, it was 1; it fits 1 object now"
+            f"{name}: topic=PRICES.*: the level of detail is 3 for 60 s, it was 1; 1 object matched"
             for name in ("reader", "sender")
         ]
         assert main(["ctl", "level", "3", "--for", "1ms", "--topic", "PRICES.*", "--instance", "reader"]) == 0

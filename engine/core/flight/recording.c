@@ -426,8 +426,8 @@ int helio_flight_ask(helio_flight *flight, const char *why) {
     }
     if (!atomic_compare_exchange_strong_explicit(&flight->asked, &nobody, 1, memory_order_acquire,
                                                  memory_order_relaxed)) {
-        return helio_fail(HELIO_ERR_STATE, "a recording is being kept already, at the request of "
-                                           "a moment ago");
+        return helio_fail(HELIO_ERR_STATE,
+                          "a recording is already being kept for an earlier request");
     }
     memset(flight->asked_why, 0, sizeof flight->asked_why);
     strncpy(flight->asked_why, why, sizeof flight->asked_why - 1);

@@ -55,7 +55,7 @@ int helio_flight_trigger_read(helio_flight_trigger *trigger, const char *text) {
             return helio_fail(HELIO_ERR_OPTION,
                               "option flight_freeze is a list of events (docs/events.md) and "
                               "severities (info, warning, error), such as \"error,socket_drops\"; "
-                              "\"%.*s\" is none that can freeze",
+                              "\"%.*s\" cannot freeze the recording",
                               length > 60 ? 60 : (int)length, text);
         }
         text += length + (text[length] == ',');

@@ -119,7 +119,7 @@ static int open_parts(helio_shm_channel *shm, const helio_channel_config *config
     }
     while (id == 0) {
         if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
-            return helio_fail(HELIO_ERR_SYSTEM, "no random number for a ring");
+            return helio_fail(HELIO_ERR_SYSTEM, "cannot draw a random number for a ring");
         }
     }
     const int error = kind->open(config->name, id, &shm->place);

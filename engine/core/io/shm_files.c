@@ -122,7 +122,8 @@ static int open_folder(files_place *place) {
     if (about.st_uid != geteuid() || (about.st_mode & (S_IWGRP | S_IWOTH))) {
         return helio_fail(
             HELIO_ERR_PERMISSION,
-            "the folder of rings %s must be this user's and nobody else's to write in", path);
+            "the folder of rings %s must belong to this user and be writable by no other user",
+            path);
     }
     return 0;
 }
@@ -333,8 +334,7 @@ static int make(helio_shm_place *base, size_t bytes, bool huge, helio_shm_mappin
         remove_own(place, "make");
         return helio_fail(
             error == ENOSPC || error == ENOMEM ? HELIO_ERR_NOMEM : HELIO_ERR_SYSTEM,
-            "no room for a ring of %zu bytes in the folder of rings: %s; ring_packets "
-            "and mtu make it smaller",
+            "no room for a ring of %zu bytes in the folder of rings: %s; lower ring_packets or mtu",
             bytes, strerror(error));
     }
     return 0;

@@ -86,7 +86,7 @@ static void refuse(helio_shm_channel *shm, const helio_shm_joined_ring *ring,
     if (shm->refused_id != ring->key.id) {
         shm->refused_id = ring->key.id;
         helio_shm_tell(shm, HELIO_CHANNEL_DISCONNECTED, NULL,
-                       joined == HELIO_SHM_FULL ? "a ring has all the readers it can have, 64"
+                       joined == HELIO_SHM_FULL ? "a ring has its maximum of 64 readers"
                                                 : "a ring is damaged or of another version");
     }
 }
@@ -134,9 +134,8 @@ static void give_up_ring(helio_shm_channel *shm) {
     shm->is_cut = true;
     shm->writer.packet_bytes = 0; /* no packet fits */
     shm->place->kind->withdraw(shm->place);
-    helio_shm_tell(
-        shm, HELIO_CHANNEL_TRUNCATED, NULL,
-        "the ring was truncated by another program: nothing is sent through it any more");
+    helio_shm_tell(shm, HELIO_CHANNEL_TRUNCATED, NULL,
+                   "the ring was truncated by another program: it is no longer used");
 }
 
 void helio_shm_tend_transmit(helio_shm_channel *shm, int64_t now_ns, bool look) {
@@ -145,8 +144,8 @@ void helio_shm_tend_transmit(helio_shm_channel *shm, int64_t now_ns, bool look) 
         const char *how;
     } words[] = {
         [HELIO_SHM_READER_CAME] = {HELIO_CHANNEL_CONNECTED, "reads the ring"},
-        [HELIO_SHM_READER_LEFT] = {HELIO_CHANNEL_DISCONNECTED, "reads the ring no more"},
-        [HELIO_SHM_READER_DIED] = {HELIO_CHANNEL_PEER_CRASHED, "is gone without a goodbye"},
+        [HELIO_SHM_READER_LEFT] = {HELIO_CHANNEL_DISCONNECTED, "no longer reads the ring"},
+        [HELIO_SHM_READER_DIED] = {HELIO_CHANNEL_PEER_CRASHED, "has ended without leaving"},
     };
     helio_shm_reader_news news[HELIO_SHM_READERS];
     helio_channel_counters *counters = &shm->base.counters;
@@ -212,7 +211,7 @@ void helio_shm_tend_receive(helio_shm_channel *shm, bool look) {
         } else if (is_closed && !helio_shm_reader_has_news(&ring->reader)) {
             end_ring(shm, i, HELIO_CHANNEL_DISCONNECTED, "closed its ring");
         } else if (ring->has_died && !helio_shm_reader_has_news(&ring->reader)) {
-            end_ring(shm, i, HELIO_CHANNEL_PEER_CRASHED, "is gone without a goodbye");
+            end_ring(shm, i, HELIO_CHANNEL_PEER_CRASHED, "has ended without leaving");
         }
     }
 }

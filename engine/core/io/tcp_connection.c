@@ -255,9 +255,9 @@ static void stand(helio_tcp_connection *c) {
 static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
     helio_hello hello;
     if (!helio_hello_decode(frame, &hello)) {
-        REFUSE(c, "it does not speak this protocol");
+        REFUSE(c, "it does not use this protocol");
     } else if (hello.version != HELIO_RUM_VERSION) {
-        REFUSE(c, "it speaks version %u of the protocol, this is version %u", hello.version,
+        REFUSE(c, "it uses version %u of the protocol, this side uses version %u", hello.version,
                HELIO_RUM_VERSION);
     } else if (hello.role == c->limits.role) {
         REFUSE(c, "it is a %s as well",
@@ -284,7 +284,7 @@ static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
 static bool next_frame(helio_tcp_connection *c, helio_frame *frame) {
     const bool greets = c->state == HELIO_TCP_GREETING;
     if (greets && c->end > c->start && c->buffer[c->start] != HELIO_RUM_KIND_HELLO) {
-        REFUSE(c, "it does not speak this protocol");
+        REFUSE(c, "it does not use this protocol");
         return false;
     }
     switch (helio_frame_decode(c->buffer + c->start, c->end - c->start,
@@ -301,7 +301,7 @@ static bool next_frame(helio_tcp_connection *c, helio_frame *frame) {
     case HELIO_FRAME_UNKNOWN:
         break;
     }
-    REFUSE(c, "it sent a frame of a kind that is not known");
+    REFUSE(c, "it sent a frame of an unknown kind");
     return false;
 }
 
@@ -315,7 +315,7 @@ static size_t take(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
                 (helio_datagram){.data = frame.body, .length = frame.length, .source = c->peer};
         } else if (frame.kind == HELIO_RUM_KIND_HELLO) {
             if (c->state == HELIO_TCP_STANDING) {
-                break_off(c, "it said hello twice");
+                break_off(c, "it sent a second hello frame");
             } else {
                 on_hello(c, &frame);
             }
@@ -396,7 +396,7 @@ void helio_tcp_tend(helio_tcp_connection *c, int64_t now_ns) {
     if (c->state == HELIO_TCP_STANDING) {
         stay_alive(c, now_ns);
         if (now_ns - c->heard_ns >= timeout_ns) {
-            break_off(c, "nothing was heard for %.3g seconds%s", (double)timeout_ns * 1e-9,
+            break_off(c, "nothing was received for %.3g seconds%s", (double)timeout_ns * 1e-9,
                       c->start == c->end ? "" : ", since it stopped in the middle of a packet");
         }
     } else if (c->state == HELIO_TCP_GREETING && !c->is_paused &&
@@ -404,7 +404,7 @@ void helio_tcp_tend(helio_tcp_connection *c, int64_t now_ns) {
         if (helio_tcp_backlog(c) > 0) {
             break_off(c, "no answer");
         } else {
-            REFUSE(c, "it did not say hello");
+            REFUSE(c, "it sent no hello frame in time");
         }
     }
     helio_tcp_flush(c);

@@ -88,7 +88,7 @@ static int fail_route(const helio_channel_config *config) {
     char text[HELIO_ADDRESS_TEXT];
     helio_address_format_ip(&config->destinations[0], text);
     if (!config->multicast) {
-        return helio_fail(HELIO_ERR_ADDRESS, "no way to %s: %s", text, strerror(errno));
+        return helio_fail(HELIO_ERR_ADDRESS, "no route to %s: %s", text, strerror(errno));
     }
     if (config->interface_index) {
         return helio_fail(HELIO_ERR_ADDRESS,
@@ -338,8 +338,8 @@ int helio_udp_open_upstream(const helio_channel_config *config, const helio_addr
         const int error =
             errno == EADDRINUSE
                 ? helio_fail(HELIO_ERR_ADDRESS,
-                             "upstream: %s is taken by another program; what receivers of other "
-                             "PGM programs ask for cannot be heard there",
+                             "upstream: %s is in use by another program; requests from receivers "
+                             "of other PGM programs cannot be received there",
                              helio_address_format(&at, text))
                 : helio_udp_fail_bind(&at);
         return give_up(socket, error);

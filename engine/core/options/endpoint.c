@@ -69,11 +69,11 @@ static int read_host(const char *text, const char *host, helio_endpoint *out, he
 static int check_address(const char *text, const helio_address *address,
                          const helio_endpoint *endpoint) {
     if (endpoint->multicast && !helio_address_is_multicast(address)) {
-        return fail(text, "rmm:// wants a multicast group (224.0.0.0 to 239.255.255.255, or "
+        return fail(text, "rmm:// needs a multicast group (224.0.0.0 to 239.255.255.255, or "
                           "[ff00::] and above); for a host use rmm+unicast://");
     }
     if (!endpoint->multicast && helio_address_is_multicast(address)) {
-        return fail(text, "this wants hosts; for a multicast group use rmm://");
+        return fail(text, "this scheme needs hosts; for a multicast group use rmm://");
     }
     if (endpoint->addresses_count && endpoint->addresses[0].family != address->family) {
         return fail(text, "IPv4 and IPv6 hosts cannot be mixed");

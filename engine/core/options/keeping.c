@@ -25,8 +25,8 @@ static int check(const helio_keeping *keeping, const char *policy) {
     }
     if (config->policy == HELIO_KEPT_PRIORITY && config->priority_offset < 0) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option overflow=%s needs to know where a message's priority is: "
-                          "priority_offset of at least 0, not priority_offset=-1",
+                          "option overflow=%s needs the position of a message's priority: set "
+                          "priority_offset to 0 or more, not priority_offset=-1",
                           policy);
     }
     return 0;
@@ -53,7 +53,8 @@ static int read_queue(helio_keeping *keeping, const helio_stream_options *option
     const int error = check(keeping, rules[options->overflow].name);
     if (!error && low > high) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option queue_low is at most queue_high, here %g; %g is more", high, low);
+                          "option queue_low must be at most queue_high, here %g; %g is more", high,
+                          low);
     }
     return error;
 }
@@ -63,8 +64,8 @@ int helio_keeping_read_transmitter(helio_keeping *keeping,
     const helio_stream_options *stream = &options->stream;
     if (stream->queue_age_ns > 0 && !helio_kept_drops(rules[stream->overflow].policy)) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option queue_age drops messages, and overflow=%s never does; "
-                          "queue_age=%g goes with another overflow",
+                          "option queue_age drops messages, but overflow=%s never drops any; use "
+                          "queue_age=%g with another overflow",
                           rules[stream->overflow].name, (double)stream->queue_age_ns / 1e9);
     }
     return read_queue(keeping, stream, options->submit_queue);

@@ -138,7 +138,8 @@ static int fail_elsewhere(const char *name, helio_owner on) {
     }
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
         if (strcmp(renamed[i].old, name) == 0) {
-            return helio_fail(HELIO_ERR_OPTION, "option %s is now called %s", name, renamed[i].now);
+            return helio_fail(HELIO_ERR_OPTION, "option %s was renamed to %s", name,
+                              renamed[i].now);
         }
     }
     return first ? helio_fail(HELIO_ERR_OPTION, "option %s belongs to %s%s%s, not to %s", name,

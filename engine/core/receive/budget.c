@@ -145,7 +145,7 @@ static void tell_held_back(helio_rx_stream *stream, helio_moment moment) {
     char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT];
     helio_stats_event(shared->stats, moment.wall_ns, HELIO_EVENT_STATE_REFUSED, stream->object.slot,
                       (const uint64_t[4]){reason, helio_cell(refused)},
-                      "stream %s: %" PRIu64 " requests wait, as %s has answered none",
+                      "stream %s: %" PRIu64 " requests wait, because %s has answered none",
                       helio_tsi_format(&stream->tsi, tsi), stream->nak.put_off,
                       helio_address_format(&stream->feedback, source));
 }

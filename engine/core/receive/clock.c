@@ -188,16 +188,16 @@ static void tell_jump(helio_rx_stream *stream, const helio_clock_offset *now, he
                           ? "this host's clock was set"
                       : has_moved(clocks->shown_source_wall_ns, clocks->source_wall_ns)
                           ? "the source's clock was set"
-                          : "a clock stood still, or ran far too fast or slow";
+                          : "a clock stopped, or ran far too fast or too slow";
     const uint64_t args[4] = {(uint64_t)llabs(by_ns), now->bound_ns};
     helio_count(&helio_rx_stats(stream)->clock_jumps, 1);
-    helio_stats_event(
-        stream->shared->stats, moment.wall_ns, HELIO_EVENT_CLOCK_OFFSET_CHANGED,
-        stream->object.slot, args,
-        "this host's clock is %.6f s %s of the source's, give or take %.6f s, and was "
-        "%.6f s %s: %s",
-        (double)llabs(now->ns) / 1e9, now->ns < 0 ? "behind" : "ahead", (double)now->bound_ns / 1e9,
-        (double)llabs(clocks->shown.ns) / 1e9, clocks->shown.ns < 0 ? "behind" : "ahead", why);
+    helio_stats_event(stream->shared->stats, moment.wall_ns, HELIO_EVENT_CLOCK_OFFSET_CHANGED,
+                      stream->object.slot, args,
+                      "this host's clock is %.6f s %s of the source's, within %.6f s, and was "
+                      "%.6f s %s: %s",
+                      (double)llabs(now->ns) / 1e9, now->ns < 0 ? "behind" : "ahead",
+                      (double)now->bound_ns / 1e9, (double)llabs(clocks->shown.ns) / 1e9,
+                      clocks->shown.ns < 0 ? "behind" : "ahead", why);
 }
 
 static void show(helio_rx_stream *stream, helio_moment moment) {

@@ -134,8 +134,8 @@ void helio_rx_locations_tell(helio_rx_stream *stream, helio_moment moment) {
                               news[HELIO_RX_LOCATION_WINDOW], news[HELIO_RX_LOCATION_QUEUE]};
     helio_stats_event(stream->shared->stats, moment.wall_ns, HELIO_EVENT_LOSSES_LOCATED,
                       stream->object.slot, args,
-                      "%" PRIu64 " packets did not come in: %" PRIu64 " never reached this host, "
+                      "%" PRIu64 " packets were not received: %" PRIu64 " never reached this host, "
                       "%" PRIu64 " were dropped by its socket, %" PRIu64
-                      " found no room in the window, %" PRIu64 " while the receive queue was full",
+                      " had no room in the window, %" PRIu64 " while the receive queue was full",
                       total, args[0], args[1], args[2], args[3]);
 }

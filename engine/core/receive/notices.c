@@ -80,7 +80,7 @@ static void tell(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_e
                       (const uint64_t[4]){notice.action, notice.reason, heard->duration_ms},
                       "stream %s of %s: %s%s%s: %s", helio_tsi_format(&stream->tsi, tsi),
                       helio_address_format_ip(&stream->source, source), what, lasts,
-                      notice.by_hand ? ", a person decided" : "", notice.text);
+                      notice.by_hand ? ", by hand" : "", notice.text);
 }
 
 static void tell_over(helio_rx_stream *stream, uint32_t action, const char *what,
@@ -116,7 +116,8 @@ static void end_suspension(helio_rx_stream *stream, const helio_pgm_notice *hear
     }
     stream->notices.suspended_until_ns = 0;
     hold(stream, moment.now_ns);
-    tell_over(stream, HELIO_ACTION_RESUME, "repairs may be asked for again", heard, moment);
+    tell_over(stream, HELIO_ACTION_RESUME, "this receiver may request repairs again", heard,
+              moment);
 }
 
 static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard,
@@ -127,7 +128,8 @@ static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard,
     stream->notices.cut_off_until_ns = 0;
     helio_nak_excuse(&stream->nak, moment.now_ns, moment.now_ns);
     hold(stream, moment.now_ns);
-    tell_over(stream, HELIO_ACTION_RESUME, "all may ask for repairs again", heard, moment);
+    tell_over(stream, HELIO_ACTION_RESUME, "all receivers may request repairs again", heard,
+              moment);
 }
 
 /* The notice is new. */
@@ -154,7 +156,7 @@ static void obey(helio_rx_stream *stream, const helio_pgm_notice *notice, helio_
         notices->cut_off_until_ns = until_ns;
         helio_nak_excuse(&stream->nak, until_ns, moment.now_ns);
         hold(stream, moment.now_ns);
-        tell(stream, notice, HELIO_EVENT_SUSPENDED, "no receiver may ask for repairs", moment);
+        tell(stream, notice, HELIO_EVENT_SUSPENDED, "no receiver may request repairs", moment);
         break;
     case HELIO_ACTION_EXPEL:
         notices->expelled_until_ns = until_ns;

@@ -158,7 +158,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     helio_stats_event(shared->stats, moment.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
                       args, "stream %s of %s %s packet %" PRIu64,
                       helio_tsi_format(&stream->tsi, name), helio_address_format(from, text),
-                      stream->is_back ? "is back and goes on with" : "from", first);
+                      stream->is_back ? "has returned and continues with" : "from", first);
     helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
                        helio_random_next(&shared->random));
     helio_rx_reports_init(&stream->reports, helio_random_next(&shared->random));

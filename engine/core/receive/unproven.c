@@ -119,7 +119,7 @@ void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
     const uint64_t args[4] = {reasons[refusal], refused};
     helio_stats_event(
         shared->stats, moment.wall_ns, HELIO_EVENT_STATE_REFUSED, HELIO_STATS_NO_SLOT, args,
-        "%s: a stream that has proven nothing gives way, as %s; a new one is of %s; "
-        "%" PRIu64 " until now",
+        "%s: an unproven stream is evicted, because %s; the new one is of %s; %" PRIu64
+        " until now",
         shared->config.endpoint, why[refusal], helio_address_format_ip(from, text), refused);
 }

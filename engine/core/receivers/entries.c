@@ -19,8 +19,8 @@ static void refuse(helio_receivers *receivers, helio_refusal reason, const helio
     char text[128], at[HELIO_ADDRESS_TEXT];
     snprintf(text, sizeof text,
              reason == HELIO_REFUSAL_RECEIVERS_OF_ADDRESS
-                 ? "there are too many receivers at %s to know each of them"
-                 : "there are too many receivers to know each of them, the last one at %s",
+                 ? "there are too many receivers at %s to track each of them"
+                 : "there are too many receivers to track each of them, the last one at %s",
              helio_address_format_ip(address, at));
     helio_refuse(&receivers->refusals, reason, 1, &receivers->refused, text, moment);
 }

@@ -232,7 +232,7 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
     char text[96];
     label_of(receivers, index, text);
     helio_stats_event(receivers->stats, moment.wall_ns, HELIO_EVENT_RECEIVER_DISCOVERED,
-                      entry->object.slot, NULL, "%s gives feedback", text);
+                      entry->object.slot, NULL, "%s sends feedback", text);
     return index;
 }
 
@@ -338,7 +338,7 @@ void helio_receivers_report_conflict(helio_receivers *receivers, helio_receiver_
         return;
     }
     receivers->event_after_ns = moment.now_ns + EVENT_INTERVAL_NS;
-    tell(receivers, HELIO_EVENT_RECEIVER_CONFLICT, index, "is also spoken for from ", from, moment);
+    tell(receivers, HELIO_EVENT_RECEIVER_CONFLICT, index, "also reports from ", from, moment);
 }
 
 void helio_receivers_prove(helio_receivers *receivers, helio_receiver_index index,

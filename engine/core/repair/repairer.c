@@ -165,11 +165,10 @@ static void refuse(helio_repairer *repairer, const request *who) {
     const helio_receivers *receivers = &repairer->receivers;
     char text[128], at[HELIO_ADDRESS_TEXT];
     if (who->asker < receivers->count && receivers->entries[who->asker].is_proven) {
-        snprintf(text, sizeof text, "receivers at %s ask for more repairs than their share",
+        snprintf(text, sizeof text, "receivers at %s request more repairs than their share",
                  helio_address_format_ip(&receivers->entries[who->asker].address, at));
     } else {
-        snprintf(text, sizeof text,
-                 "receivers that have proven nothing ask for more repairs than their share");
+        snprintf(text, sizeof text, "unproven receivers request more repairs than their share");
     }
     helio_refuse(&receivers->refusals, HELIO_REFUSAL_REPAIRS, 1, &repairer->over_budget, text,
                  who->moment);

@@ -22,7 +22,7 @@ static bool run_act(helio_instance *instance, helio_command *command, helio_mome
     helio_tx_lane *lane = wanted->transmitter->lane;
     const helio_receiver_index index = helio_tx_stream_find(lane->stream, wanted->receiver);
     if (index == HELIO_RECEIVER_NONE) {
-        command->result = helio_fail(HELIO_ERR_STATE, "stream %s knows no receiver %016" PRIx64,
+        command->result = helio_fail(HELIO_ERR_STATE, "stream %s has no receiver %016" PRIx64,
                                      wanted->transmitter->stream, wanted->receiver);
         return true;
     }
@@ -30,9 +30,8 @@ static bool run_act(helio_instance *instance, helio_command *command, helio_mome
                                           wanted->why, true, moment);
     if (command->result < 0) {
         helio_fail(command->result,
-                   "receiver %016" PRIx64
-                   " of stream %s: there is nothing of the kind to be undone, "
-                   "or it is expelled and must be readmitted first",
+                   "receiver %016" PRIx64 " of stream %s: no such action is in force, or the "
+                   "receiver is expelled and must be readmitted first",
                    wanted->receiver, wanted->transmitter->stream);
     }
     return true;
@@ -41,7 +40,8 @@ static bool run_act(helio_instance *instance, helio_command *command, helio_mome
 int helio_transmitter_act(helio_transmitter *transmitter, uint64_t receiver, int action,
                           int64_t duration_ns, const char *why) {
     if (!helio_action_is_on_one((helio_action)action)) {
-        return helio_fail(HELIO_ERR_OPTION, "action number %d is none to do to a receiver", action);
+        return helio_fail(HELIO_ERR_OPTION, "action number %d cannot be applied to a receiver",
+                          action);
     }
     act wanted = {transmitter, receiver, (helio_action)action, duration_ns, why};
     helio_command command = {.run = run_act, .context = &wanted};

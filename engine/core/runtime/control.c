@@ -44,8 +44,9 @@ static int carry_out(helio_instance *instance, const helio_control_copy *command
                           "the command is damaged: its length or its check is wrong");
     }
     if (command->deadline_ns < moment.wall_ns) {
-        return helio_fail(HELIO_ERR_TIMEOUT, "the command came too late: nobody waits for it any "
-                                             "more; it was not carried out");
+        return helio_fail(
+            HELIO_ERR_TIMEOUT,
+            "the command came too late and was not carried out: its client no longer waits");
     }
     helio_control_request request;
     const int error = helio_control_parse(command->text, command->text_bytes, &request);

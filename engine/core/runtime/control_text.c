@@ -99,7 +99,8 @@ static int decode(const char *name, const char *from, size_t length, char *to) {
     to[used] = 0;
     if (!helio_control_is_text(to, used)) {
         to[0] = 0;
-        return helio_fail(HELIO_ERR_OPTION, "%s is no UTF-8 text without control characters", name);
+        return helio_fail(HELIO_ERR_OPTION, "%s must be UTF-8 text without control characters",
+                          name);
     }
     return 0;
 }
@@ -157,7 +158,7 @@ static int read_value(helio_control_key key, const char *value, size_t length,
                    ? 0
                    : helio_fail(HELIO_ERR_OPTION,
                                 "%s is a number of seconds above 0 and at most %lld, with at most "
-                                "9 places",
+                                "9 decimal places",
                                 name, (long long)(HELIO_CONTROL_FOR_MAX_NS / 1000000000));
     case HELIO_CONTROL_LEVEL:
         if (!read_whole(&at, end, 3, &level) || at != end) {
@@ -168,7 +169,8 @@ static int read_value(helio_control_key key, const char *value, size_t length,
     case HELIO_CONTROL_FLAG:
         return is_word(value, length, "yes")
                    ? 0
-                   : helio_fail(HELIO_ERR_OPTION, "%s is yes or left out", name);
+                   : helio_fail(HELIO_ERR_OPTION,
+                                "%s takes the value yes only; otherwise leave it out", name);
     case HELIO_CONTROL_TEXT:
         break;
     }
@@ -202,7 +204,7 @@ static int read_verb(const char *word, size_t length, helio_control_request *out
     }
     char known[256];
     list_names(0, known, sizeof known);
-    return helio_fail(HELIO_ERR_OPTION, "there is no command '%.*s'; there are: %s",
+    return helio_fail(HELIO_ERR_OPTION, "command '%.*s' is unknown; the commands are: %s",
                       length > 60 ? 60 : (int)length, word, known);
 }
 
@@ -229,15 +231,15 @@ static int read_pair(const char *word, size_t length, helio_control_request *out
     if (known) {
         list_names(known, names, sizeof names);
     }
-    return helio_fail(HELIO_ERR_OPTION, "%s has no '%.*s'; it has: %s", verb->word,
-                      name_bytes > 60 ? 60 : (int)name_bytes, word, names);
+    return helio_fail(HELIO_ERR_OPTION, "%s has no parameter '%.*s'; its parameters are: %s",
+                      verb->word, name_bytes > 60 ? 60 : (int)name_bytes, word, names);
 }
 
 int helio_control_parse(const char *text, size_t length, helio_control_request *out) {
     memset(out, 0, sizeof *out);
     if (!helio_control_is_text(text, length)) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "the command is no UTF-8 text without control characters");
+                          "the command must be UTF-8 text without control characters");
     }
     const char *at = text, *end = text + length;
     bool is_verb = true;

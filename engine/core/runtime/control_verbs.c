@@ -74,9 +74,9 @@ static int fail_no_stream(const helio_instance *instance) {
             put(&known, helio_tsi_format(helio_tx_stream_tsi(lane->stream), tsi));
         }
     }
-    return known.used
-               ? helio_fail(HELIO_ERR_OPTION, "no stream is called so; there are: %s", known.text)
-               : helio_fail(HELIO_ERR_OPTION, "%s sends nothing", instance->name);
+    return known.used ? helio_fail(HELIO_ERR_OPTION, "no stream has this name; the streams are: %s",
+                                   known.text)
+                      : helio_fail(HELIO_ERR_OPTION, "%s sends nothing", instance->name);
 }
 
 /* ---- receivers ---- */
@@ -112,10 +112,10 @@ static int check_receiver(helio_instance *instance, const helio_control_request 
         count++;
         if (helio_tx_stream_receiver_called(lane->stream, word, index + 1) != HELIO_RECEIVER_NONE) {
             list_receivers(instance, request, word, &found);
-            return helio_fail(HELIO_ERR_OPTION,
-                              "several receivers are called %.60s; name one by "
-                              "its id or address: %s",
-                              word, found.text);
+            return helio_fail(
+                HELIO_ERR_OPTION,
+                "several receivers are named %.60s; give the id or address of one: %s", word,
+                found.text);
         }
     }
     if (count > 0) {
@@ -125,10 +125,11 @@ static int check_receiver(helio_instance *instance, const helio_control_request 
         return fail_no_stream(instance);
     }
     list_receivers(instance, request, NULL, &found);
-    return found.used ? helio_fail(HELIO_ERR_OPTION, "no receiver is called %.60s; known are: %s",
-                                   word, found.text)
-                      : helio_fail(HELIO_ERR_OPTION,
-                                   "no receiver is called %.60s; none is known yet", word);
+    return found.used
+               ? helio_fail(HELIO_ERR_OPTION, "no receiver is named %.60s; known receivers are: %s",
+                            word, found.text)
+               : helio_fail(HELIO_ERR_OPTION,
+                            "no receiver is named %.60s; no receiver is known yet", word);
 }
 
 /* ---- verbs: each writes what was done, or notes why not ---- */
@@ -202,7 +203,7 @@ static int do_set_policy(helio_instance *instance, const helio_control_request *
                 put(&known, other->name);
             }
             put(&known, "window-none, window-max, window-min, window-tagged");
-            return helio_fail(error, "there is no policy '%.60s'; there are: %s", policy,
+            return helio_fail(error, "policy '%.60s' is unknown; the policies are: %s", policy,
                               known.text);
         }
         count++;
@@ -285,7 +286,7 @@ static int do_cutoff(helio_instance *instance, const helio_control_request *requ
         return fail_no_stream(instance);
     }
     snprintf(done, HELIO_CONTROL_SENTENCE_BYTES,
-             begins ? "%s: nobody is repaired%s" : "%s: the cut-off is over%s",
+             begins ? "%s: no repairs are sent%s" : "%s: the cut-off is over%s",
              streams_text(count, streams), for_text(request, time));
     return 0;
 }
@@ -315,5 +316,5 @@ int helio_control_do(helio_instance *instance, const helio_control_request *requ
     case HELIO_CONTROL_VERBS_COUNT:
         break;
     }
-    return helio_fail(HELIO_ERR_STATE, "there is no such verb");
+    return helio_fail(HELIO_ERR_STATE, "the verb of the command is unknown");
 }

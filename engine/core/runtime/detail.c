@@ -13,10 +13,11 @@ static void write_set(const helio_level_change *change, int64_t for_ns, char *do
     const bool is_rule = change->text[0];
     char found[80] = "";
     if (is_rule && change->objects > 0) {
-        snprintf(found, sizeof found, "; it fits %u object%s now", change->objects,
+        snprintf(found, sizeof found, "; %u object%s matched", change->objects,
                  change->objects == 1 ? "" : "s");
     } else if (is_rule) {
-        snprintf(found, sizeof found, "; nothing fits it now, what comes by then will have it");
+        snprintf(found, sizeof found,
+                 "; no object matches now; new objects that match get it until then");
     }
     snprintf(done, done_bytes, "%s%sthe level of detail is %d for %.9g s, it was %d%s",
              change->text, is_rule ? ": " : "", change->level, (double)for_ns / 1e9, change->before,
@@ -45,9 +46,8 @@ int helio_detail_do(helio_instance *instance, const helio_control_request *reque
     } else if (given == HELIO_CONTROL_HAS_OFF) {
         error = helio_levels_end(instance->stats, &selector, moment, &change);
     } else {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "level needs for how long, as no level stays for good: level=3 for=60; "
-                          "or off=yes, which ends one early");
+        return helio_fail(HELIO_ERR_OPTION, "level needs a duration, such as level=3 for=60: no "
+                                            "level is permanent; off=yes ends one early");
     }
     if (!error && given == sets) {
         write_set(&change, request->for_ns, done, done_bytes);
@@ -79,7 +79,7 @@ static bool run(helio_instance *instance, helio_command *command, helio_moment m
 static int check_pattern(const char *what, const char *pattern) {
     if (pattern && !helio_control_is_text(pattern, strlen(pattern))) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "the pattern of %s is no UTF-8 text without control characters", what);
+                          "the pattern of %s must be UTF-8 text without control characters", what);
     }
     return 0;
 }
@@ -103,10 +103,10 @@ static int call_engine(helio_instance *instance, const helio_selector *selector,
 int helio_instance_set_level(helio_instance *instance, int level, int64_t for_ns,
                              const helio_selector *selector) {
     if (for_ns < 1 || for_ns > HELIO_CONTROL_FOR_MAX_NS) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "a level of detail is set for a time above 0 and at most %lld s: none "
-                          "stays for good",
-                          (long long)(HELIO_CONTROL_FOR_MAX_NS / HELIO_SECOND));
+        return helio_fail(
+            HELIO_ERR_OPTION,
+            "a level of detail needs a duration above 0 and at most %lld s: no level is permanent",
+            (long long)(HELIO_CONTROL_FOR_MAX_NS / HELIO_SECOND));
     }
     level_call call = {.level = level, .for_ns = for_ns};
     return call_engine(instance, selector, &call);

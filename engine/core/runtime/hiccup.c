@@ -51,8 +51,8 @@ int helio_hiccup_start(helio_hiccup *hiccup, helio_hdr *histogram, int64_t inter
     pthread_attr_destroy(&attributes);
     hiccup->is_running = error == 0;
     return error ? helio_fail(HELIO_ERR_SYSTEM,
-                              "cannot start the thread that watches the host: %s; "
-                              "hiccup_interval=0 does without",
+                              "cannot start the thread that detects hiccups of the host: %s; "
+                              "hiccup_interval=0 runs without it",
                               strerror(error))
                  : 0;
 }

@@ -305,8 +305,8 @@ static int open_instance(helio_instance *instance, const char *options) {
     }
     instance->mode = instance->options.mode;
     if (instance->mode == HELIO_MODE_POLL && instance->options.priority > 0) {
-        return helio_fail(HELIO_ERR_OPTION, "option priority is of the engine's thread, and an "
-                                            "instance of mode=poll has none");
+        return helio_fail(HELIO_ERR_OPTION, "option priority applies to the engine's thread, but "
+                                            "an instance of mode=poll has none");
     }
     if (instance->options.lock_memory) {
         error = lock_memory();
@@ -403,11 +403,10 @@ static int check_polled(const helio_instance *instance) {
     if (instance->mode != HELIO_MODE_POLL) {
         return helio_fail_plain(
             HELIO_ERR_STATE,
-            "this instance has a thread of its own; only those of mode=poll are polled");
+            "this instance has its own thread; only an instance of mode=poll can be polled");
     }
     if (instance->polling) {
-        return helio_fail_plain(HELIO_ERR_STATE,
-                                "a listener must not poll: it is called by a poll");
+        return helio_fail_plain(HELIO_ERR_STATE, "a listener must not poll: it runs inside a poll");
     }
     return 0;
 }

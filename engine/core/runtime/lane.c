@@ -153,11 +153,11 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
     const size_t wanted = lane->options.stream.socket_buffer;
     const size_t got = lane->channel->counters.buffer_bytes;
     if (got < wanted) {
-        helio_stats_event(
-            instance->stats, moment.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL, instance->object.slot,
-            (const uint64_t[4]){wanted, got},
-            "%s: asked for a socket buffer of %zu bytes, got %zu; raise net.core.rmem_max",
-            lane->endpoint.label, wanted, got);
+        helio_stats_event(instance->stats, moment.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL,
+                          instance->object.slot, (const uint64_t[4]){wanted, got},
+                          "%s: the requested socket buffer is %zu bytes, the kernel gave %zu; "
+                          "raise net.core.rmem_max",
+                          lane->endpoint.label, wanted, got);
     }
     return 0;
 }
@@ -170,11 +170,11 @@ static void tell_refusals(helio_lane *lane, helio_moment moment) {
     const uint64_t all = now->refused - lane->counted.refused;
     if (of_address > 0) {
         helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS_OF_ADDRESS, of_address, &lane->refused,
-                     "there are too many connections of one address", moment);
+                     "one address has too many connections", moment);
     }
     if (all > 0) {
         helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS, all, &lane->refused,
-                     "there are too many connections, or no descriptors for them", moment);
+                     "there are too many connections, or too few file descriptors", moment);
     }
 }
 

@@ -33,8 +33,8 @@ int helio_limit_fail(const helio_instance *instance, const char *what, uint64_t 
         return helio_fail(HELIO_ERR_NOMEM, "no memory for %s of %" PRIu64 " bytes", what, bytes);
     }
     return helio_fail(HELIO_ERR_NOMEM,
-                      "option memory_limit: of %" PRIu64 " bytes for the instance %" PRIu64
-                      " are in use; that leaves too little for %s of %" PRIu64 " bytes",
+                      "option memory_limit allows %" PRIu64 " bytes for the instance and %" PRIu64
+                      " are in use: too few remain for %s of %" PRIu64 " bytes",
                       account->limit_bytes, helio_account_used(account), what, bytes);
 }
 
@@ -60,7 +60,7 @@ static void tell_crossing(helio_instance *instance, int64_t wall_ns) {
         limit->mark.is_above ? HELIO_EVENT_MEMORY_ALERT_ON : HELIO_EVENT_MEMORY_ALERT_OFF,
         instance->object.slot, args,
         "%s: memory is %s: %" PRIu64 " of %" PRIu64 " bytes are in use", instance->name,
-        limit->mark.is_above ? "near its limit" : "away from its limit again", used, args[1]);
+        limit->mark.is_above ? "near its limit" : "no longer near its limit", used, args[1]);
 }
 
 static void tell_refusals(helio_instance *instance, int64_t wall_ns, uint64_t refusals) {
@@ -73,11 +73,11 @@ static void tell_refusals(helio_instance *instance, int64_t wall_ns, uint64_t re
     };
     limit->refusals_told = refusals;
     limit->told_ns = wall_ns;
-    helio_stats_event(instance->stats, wall_ns, HELIO_EVENT_MEMORY_REFUSED, instance->object.slot,
-                      args,
-                      "%s: memory_limit of %" PRIu64 " bytes left no room %" PRIu64
-                      " times, last for %" PRIu64 " bytes; %" PRIu64 " are in use",
-                      instance->name, args[2], args[3], args[0], args[1]);
+    helio_stats_event(
+        instance->stats, wall_ns, HELIO_EVENT_MEMORY_REFUSED, instance->object.slot, args,
+        "%s: memory_limit of %" PRIu64 " bytes was exceeded %" PRIu64
+        " times, the last time by a need of %" PRIu64 " bytes; %" PRIu64 " are in use",
+        instance->name, args[2], args[3], args[0], args[1]);
 }
 
 void helio_limit_tend(helio_instance *instance, helio_moment moment) {

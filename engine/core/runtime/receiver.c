@@ -174,10 +174,9 @@ typedef struct replay_opening {
 
 static int fail_replay(int error, uint32_t stream) {
     return error == HELIO_ERR_STATE
-               ? helio_fail(
-                     error,
-                     "stream %u is not followed now, so nothing of it can be asked for again",
-                     stream)
+               ? helio_fail(error,
+                            "stream %u is not followed now: its messages cannot be requested again",
+                            stream)
                : helio_fail(error, "no memory for a replay");
 }
 
@@ -217,17 +216,17 @@ static void take_in(helio_instance *instance) {
 int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first, uint64_t last,
                           helio_receiver **out) {
     if (first > last) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "a replay's first message is at most its last, %llu; %llu is not",
-                          (unsigned long long)last, (unsigned long long)first);
+        return helio_fail(
+            HELIO_ERR_OPTION,
+            "the first message of a replay must be at most its last, %llu; %llu is more",
+            (unsigned long long)last, (unsigned long long)first);
     }
     if (live->is_replay) {
         return helio_fail_plain(HELIO_ERR_STATE, "a replay cannot be replayed");
     }
     if (live->lane->base.options.stream.payload == HELIO_PAYLOAD_RAW) {
         return helio_fail_plain(HELIO_ERR_STATE,
-                                "with payload=raw nothing can be replayed: packets do not tell the "
-                                "numbers of messages a replay searches by");
+                                "payload=raw has no replay: its packets carry no message numbers");
     }
     helio_receiver *receiver = helio_allocate(sizeof *receiver);
     if (!receiver) {
@@ -400,7 +399,8 @@ int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, si
                                 "this receiver has a listener; its messages go there");
     }
     if (helio_instance_is_engine(instance)) {
-        return helio_fail_plain(HELIO_ERR_STATE, "a listener must not receive: it is the engine");
+        return helio_fail_plain(HELIO_ERR_STATE,
+                                "a listener must not receive: it runs inside the engine");
     }
     if (limit > INT32_MAX) {
         limit = INT32_MAX;
@@ -431,7 +431,7 @@ int helio_receiver_notice(helio_receiver *receiver, helio_notice *notice) {
 int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number) {
     if (receiver->ack != HELIO_ACK_APP) {
         return helio_fail_plain(HELIO_ERR_STATE,
-                                "only a receiver of ack=app is told what is acknowledged");
+                                "only a receiver with ack=app can acknowledge messages");
     }
     pthread_mutex_lock(&receiver->lock);
     helio_met_stream *met = helio_met_streams_get(&receiver->met, stream);
@@ -443,7 +443,7 @@ int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t numbe
     }
     pthread_mutex_unlock(&receiver->lock);
     if (!was_met) {
-        return helio_fail(HELIO_ERR_STATE, "the receiver has met no stream number %" PRIu32,
+        return helio_fail(HELIO_ERR_STATE, "the receiver has discovered no stream number %" PRIu32,
                           stream);
     }
     if (is_news) {

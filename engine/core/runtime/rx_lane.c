@@ -83,10 +83,10 @@ static int check_credit(const helio_receiver_options *options) {
     if (credit == 0 || options->stream.payload != HELIO_PAYLOAD_RAW) {
         return 0;
     }
-    return helio_fail(HELIO_ERR_OPTION,
-                      "option credit=%lld contradicts payload=raw: sources of bare messages heed "
-                      "no credit",
-                      (long long)credit);
+    return helio_fail(
+        HELIO_ERR_OPTION,
+        "option credit=%lld contradicts payload=raw: sources of raw messages ignore credit",
+        (long long)credit);
 }
 
 /* A stream discovered by its data is asked for its state after a random time of at most this. */

@@ -100,7 +100,8 @@ static void on_drained(helio_receiver *receiver, const helio_met_stream *met) {
     helio_receive_queue_resume(&receiver->queue);
     if (receiver->full_told) {
         receiver->full_told = false;
-        tell(receiver, met, HELIO_EVENT_RECEIVE_QUEUE_DRAINED, "has drained and delivery goes on");
+        tell(receiver, met, HELIO_EVENT_RECEIVE_QUEUE_DRAINED,
+             "has drained and delivery continues");
     }
 }
 

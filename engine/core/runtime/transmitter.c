@@ -261,7 +261,7 @@ int helio_transmitter_fail(const helio_transmitter *transmitter, int error, heli
     const int64_t wait_ns = ready_ns - helio_monotonic_ns();
     if ((cause == HELIO_ADMIT_RATE || cause == HELIO_ADMIT_INSTANCE_RATE) &&
         ready_ns != HELIO_NEVER && wait_ns > 0) {
-        return helio_fail(error, "%s; in %lld us", words->refused,
+        return helio_fail(error, "%s; try again in %lld us", words->refused,
                           (long long)(wait_ns + HELIO_MICROSECOND - 1) / HELIO_MICROSECOND);
     }
     return helio_fail_plain(error, words->refused);

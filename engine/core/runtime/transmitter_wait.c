@@ -32,7 +32,7 @@ static bool sleep_for_progress(helio_submit_queue *queue, uint32_t seen, int64_t
 
 static int fail_from_listener(void) {
     return helio_fail_plain(HELIO_ERR_STATE,
-                            "a listener must not wait for the engine: it is the engine");
+                            "a listener must not wait for the engine: it runs inside the engine");
 }
 
 int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) {
@@ -54,7 +54,7 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
         }
         if (!sleep_for_progress(queue, seen, deadline_ns)) {
             return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                                    "not all messages were handed to the network in time");
+                                    "not all messages were sent before the timeout");
         }
     }
     return 0;
@@ -148,7 +148,8 @@ static int wait_never(helio_transmitter *transmitter, size_t length) {
                           ? 0
                           : helio_transmitter_fail(transmitter, HELIO_ERR_WOULD_BLOCK, answer);
     return error == HELIO_ERR_WOULD_BLOCK
-               ? helio_fail(error, "%s; with overflow=refuse nobody waits", helio_error_sentence())
+               ? helio_fail(error, "%s; with overflow=refuse a call never waits",
+                            helio_error_sentence())
                : error;
 }
 
@@ -175,7 +176,7 @@ int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_
 
 static int fail_unacked(void) {
     return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                            "not everything was acknowledged by so many receivers in time");
+                            "too few receivers acknowledged all messages before the timeout");
 }
 
 static int wait_acked_polled(helio_transmitter *transmitter, uint32_t receivers,

@@ -173,7 +173,8 @@ static void tell_change(helio_tx_lane *lane, helio_moment moment, int64_t began_
                           args[0] / HELIO_MILLISECOND, args[1], rate);
     } else {
         helio_stats_event(lane->base.instance->stats, moment.wall_ns, HELIO_EVENT_CONGESTION_OFF,
-                          object->slot, args, "%s: nothing waits any more, after %" PRIu64 " ms",
+                          object->slot, args,
+                          "%s: no message waits any more; the wait lasted %" PRIu64 " ms",
                           lane->base.endpoint.label, args[0] / HELIO_MILLISECOND);
     }
 }

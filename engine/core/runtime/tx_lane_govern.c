@@ -19,21 +19,21 @@ int helio_tx_lane_check_govern(const helio_transmitter_options *options) {
     const int64_t window = options->flow_window;
     if (least > 0 && window == HELIO_FLOW_WINDOW_NONE) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option window_receivers=%lld contradicts flow_window=none: say max, min "
-                          "or tagged",
+                          "option window_receivers=%lld contradicts flow_window=none: set "
+                          "flow_window to max, min or tagged",
                           (long long)least);
     }
     const int64_t policy = options->rate_policy;
     const bool has_reports = options->report_interval_ns > 0;
     if (policy == HELIO_RATE_POLICY_PGMCC && !has_reports) {
-        return helio_fail_plain(HELIO_ERR_OPTION,
-                                "option rate_policy=pgmcc needs to hear from receivers, and "
-                                "report_interval is 0");
+        return helio_fail_plain(
+            HELIO_ERR_OPTION,
+            "option rate_policy=pgmcc needs reports of receivers, but report_interval is 0");
     }
     if (window != HELIO_FLOW_WINDOW_NONE && !has_reports) {
-        return helio_fail_plain(HELIO_ERR_OPTION,
-                                "option flow_window needs to hear from receivers, and "
-                                "report_interval is 0");
+        return helio_fail_plain(
+            HELIO_ERR_OPTION,
+            "option flow_window needs reports of receivers, but report_interval is 0");
     }
     return 0;
 }

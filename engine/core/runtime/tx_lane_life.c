@@ -30,17 +30,17 @@ static int check_credit(const helio_transmitter_options *options) {
     if (!options->await_credit || options->stream.payload != HELIO_PAYLOAD_RAW) {
         return 0;
     }
-    return helio_fail_plain(HELIO_ERR_OPTION,
-                            "option await_credit contradicts payload=raw: receivers of bare "
-                            "messages grant nothing");
+    return helio_fail_plain(
+        HELIO_ERR_OPTION,
+        "option await_credit contradicts payload=raw: receivers of raw messages grant no credit");
 }
 
 static int fail_budget(const helio_tx_lane *lane) {
     const helio_history_budget *budget = &lane->base.instance->history;
     return helio_fail(HELIO_ERR_OPTION,
-                      "option history_limit_bytes: of %llu bytes for all histories of the instance "
-                      "%llu are taken; the rest is too little for this stream (history=dynamic, "
-                      "history_bytes and send_window make it smaller)",
+                      "option history_limit_bytes allows %llu bytes for all histories of the "
+                      "instance and %llu are in use: too few remain for this stream; set "
+                      "history=dynamic, or lower history_bytes or send_window",
                       (unsigned long long)budget->limit_bytes,
                       (unsigned long long)budget->used_bytes);
 }
@@ -154,7 +154,7 @@ static int open_stream(helio_tx_lane *lane, helio_moment moment) {
             error = fail_budget(lane);
         } else if (error == HELIO_ERR_NOMEM && helio_account_left(config.account) < UINT64_MAX) {
             error = helio_limit_fail(
-                instance, "a history (send_window and history_bytes make it smaller)",
+                instance, "a history (lower send_window or history_bytes)",
                 atomic_load_explicit(&config.account->refused_bytes, memory_order_relaxed));
         }
     }

@@ -20,10 +20,11 @@ int helio_tx_lane_check_rate(int64_t rate) {
     if (rate == 0 || rate >= RATE_MIN) {
         return 0;
     }
-    return helio_fail(HELIO_ERR_OPTION,
-                      "option rate is 0 or at least %d bytes per second, as heartbeats take some; "
-                      "%lld is too small",
-                      RATE_MIN, (long long)rate);
+    return helio_fail(
+        HELIO_ERR_OPTION,
+        "option rate is 0 or at least %d bytes per second, because heartbeats use part of it; "
+        "%lld is too small",
+        RATE_MIN, (long long)rate);
 }
 
 int helio_tx_lane_check_pace(const helio_transmitter_options *options) {
@@ -34,12 +35,13 @@ int helio_tx_lane_check_pace(const helio_transmitter_options *options) {
     const int64_t mtu = options->stream.mtu;
     if (policy == HELIO_RATE_POLICY_STATIC && rate == 0) {
         return helio_fail_plain(HELIO_ERR_OPTION,
-                                "option rate_policy=static needs a rate, and rate is 0");
+                                "option rate_policy=static needs a rate, but rate is 0");
     }
     if (policy == HELIO_RATE_POLICY_NONE && rate > 0) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "option rate=%lld contradicts rate_policy=none: say static or dynamic",
-                          (long long)rate);
+        return helio_fail(
+            HELIO_ERR_OPTION,
+            "option rate=%lld contradicts rate_policy=none: set rate_policy to static or dynamic",
+            (long long)rate);
     }
     if (rate > 0 && least > rate) {
         return helio_fail(HELIO_ERR_OPTION, "option rate_min=%lld is above rate=%lld",

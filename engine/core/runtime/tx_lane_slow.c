@@ -50,25 +50,22 @@ int helio_tx_lane_check_slow(const helio_transmitter_options *options) {
     if (options->given.slow_dwell &&
         options->slow_dwell_ns < INTERVALS_LEAST * options->control_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option slow_dwell, %g seconds, is less than %d times "
-                          "control_interval, %g seconds: nothing is decided on fewer",
+                          "option slow_dwell=%g s must be at least %d times control_interval=%g s",
                           (double)options->slow_dwell_ns / 1e9, INTERVALS_LEAST,
                           (double)options->control_interval_ns / 1e9);
     }
     if (waits && action == HELIO_SLOW_ACTION_NOTIFY) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option slow_wait is true, and slow_action is notify, which is all that "
-                          "may be done; waiting for a receiver takes slow_action=pace or harder");
+                          "option slow_wait=true contradicts slow_action=notify: waiting for a "
+                          "receiver needs slow_action=pace or stronger");
     }
     if (!waits && action == HELIO_SLOW_ACTION_PACE) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "option slow_action is pace, and slow_wait is false: nobody is waited "
-                          "for; say slow_wait=true, or another slow_action");
+        return helio_fail(HELIO_ERR_OPTION, "option slow_action=pace contradicts slow_wait=false: "
+                                            "set slow_wait=true or another slow_action");
     }
     if (action == HELIO_SLOW_ACTION_EXPEL && expelled < suspended) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option expel_time, %g seconds, is shorter than suspend_time, %g "
-                          "seconds, which is the milder of the two",
+                          "option expel_time=%g s must not be shorter than suspend_time=%g s",
                           expelled, suspended);
     }
     return 0;

@@ -128,8 +128,8 @@ static void set_needed(helio_tx_acks *acks, helio_moment moment) {
     }
     acks->needed = needed;
     tell(acks, HELIO_EVENT_ACKS_DEGRADED, needed,
-         needed < wanted ? "packets wait for fewer acknowledgements than wanted"
-                         : "packets wait for all acknowledgements wanted again",
+         needed < wanted ? "packets wait for fewer acknowledgements than required"
+                         : "packets wait for all required acknowledgements again",
          moment);
 }
 
@@ -326,7 +326,7 @@ void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment m
     if (moment.now_ns >= acks->let_go_after_ns) {
         acks->let_go_after_ns = moment.now_ns + HELIO_SECOND;
         tell(acks, HELIO_EVENT_ACKS_DEGRADED, acks->needed,
-             "at a transmitter's end packets are let go unacknowledged", moment);
+             "a transmitter ended with packets unacknowledged", moment);
     }
     helio_count(&stats_of(acks)->history_unacked_dropped, sequence - acks->stable);
     advance(acks, sequence);
@@ -374,7 +374,7 @@ static void warn(helio_tx_acks *acks, helio_moment moment) {
     acks->has_warned = true;
     tell(acks, HELIO_EVENT_ACKS_MISSING, acks->registry.count,
          acks->blocked_ns ? "the history is full of packets not acknowledged, and sending waits"
-                          : "packets wait for receivers that are not there",
+                          : "packets wait for receivers that have not joined",
          moment);
 }
 

@@ -235,7 +235,7 @@ static void report_refusals(helio_tx_stream *stream, helio_receiver_index index,
     helio_allowance *allowance = allowance_of(stream, index);
     const bool is_tracked = index != HELIO_RECEIVER_NONE;
     const identity who = is_tracked ? identify(stream, index) : (identity){.name = ""};
-    char address[HELIO_ADDRESS_TEXT] = "receivers there is no room for";
+    char address[HELIO_ADDRESS_TEXT] = "receivers that are not tracked";
     if (is_tracked) {
         helio_address_format(who.address, address);
     }

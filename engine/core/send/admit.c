@@ -24,8 +24,8 @@ const helio_admission_words helio_admission_text[HELIO_ADMISSIONS] = {
     [HELIO_ADMIT_CREDIT] =
         CAUSE("credit of receivers (await_credit)", "poll the instance or wait, and try again"),
     [HELIO_ADMIT_ACKERS] = {"receivers that acknowledge",
-                            "fewer receivers acknowledge than option acks wants",
-                            "fewer receivers acknowledge than option acks wants"},
+                            "fewer receivers acknowledge than option acks requires",
+                            "fewer receivers acknowledge than option acks requires"},
     [HELIO_ADMIT_QUEUE] = {"the engine", "messages sent before this one wait; try again",
                            "the submit queue is full; try again when the engine has sent some"},
     [HELIO_ADMIT_MEMORY] = {"memory",

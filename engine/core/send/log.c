@@ -71,8 +71,8 @@ static void tell_full(helio_tx_stream *stream, helio_moment moment) {
     const uint64_t args[4] = {log->log.used};
     helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_DECISION_LOG_FULL,
                       stream->object.slot, args,
-                      "%s: the decision log is full (option decision_log_bytes); decisions are "
-                      "made on and no longer written down",
+                      "%s: the decision log is full (option decision_log_bytes); later decisions "
+                      "are not recorded",
                       stream->endpoint);
 }
 

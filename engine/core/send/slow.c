@@ -189,8 +189,8 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision,
     }
     if (action == HELIO_ACTION_FORECAST) {
         helio_stats_event(stream->stats, moment.wall_ns, event, entry->slot, args,
-                          "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
-                          "what it needs leaves the history in %.3g s",
+                          "%s: receiver %s is %s, %.3g %% of the history behind; at the current "
+                          "rate the packets it needs leave the history in %.3g s",
                           stream->endpoint, who, decision->why, 100 * decision->value,
                           seconds(decision->duration_ns));
         return;
@@ -330,8 +330,8 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
             stream->stats, moment.wall_ns, HELIO_EVENT_STORM_DETECTED, stream->object.slot,
             (const uint64_t[4]){millionths(decision.repeats), millionths(decision.share),
                                 millionths(decision.load), milliseconds(decision.cut_off_ns)},
-            "%s: %.3g %% of all packets are recovery at %.3g %% of the usual load, and %.3g %% of "
-            "what is asked for was asked for before; requests %s cut off for %g s",
+            "%s: %.3g %% of all packets are requests and repairs, at %.3g %% of the usual load; "
+            "%.3g %% of the requests are repeated; requests %s cut off for %g s",
             stream->endpoint, 100 * decision.share, 100 * decision.load, 100 * decision.repeats,
             mode == HELIO_STORM_MODE_ENFORCE ? "are" : "would be", seconds(decision.cut_off_ns));
     }

@@ -356,7 +356,7 @@ int helio_levels_set(helio_stats *stats, const helio_level_selector *selector, i
         rule = take_rule(stats, patterns);
         if (!rule) {
             return helio_fail(HELIO_ERR_OPTION,
-                              "%d rules are in force, and there can be no more: end one first",
+                              "%d rules are in force, which is the maximum: end one first",
                               HELIO_LEVEL_RULES_MAX);
         }
         change.before = rule->level;
