@@ -34,7 +34,7 @@ from heliograph.exporters.families import (
 )
 from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
 from heliograph.monitor.collector.account import Account
-from heliograph.monitor.fleet import ReceiverRow, peer_names, receivers
+from heliograph.monitor.fleet import ReceiverRow, receiver_names, receivers
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
 from heliograph.monitor.reconciliation import worst
@@ -117,7 +117,7 @@ class SnapshotCollector(Collector):
     def update(self, snapshot: Snapshot) -> None:
         """Show this snapshot from now on."""
         found_nodes = nodes(snapshot)
-        found = items(found_nodes, peer_names(snapshot))
+        found = items(found_nodes, receiver_names(snapshot))
         older = self._moved_on(_Mark(snapshot.time_ns, snapshot, {item.key: item for item in found}))
         self._torn = {
             node.name: self._torn.get(node.name, 0) + sum(item.torn for item in node.state.objects)

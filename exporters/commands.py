@@ -214,7 +214,7 @@ def _serve(args: argparse.Namespace) -> int:
         # Histograms are most of the cost of a reading, and the console does not show them.
         histograms = bool(args.module) or any(name != "console" for name in args.names)
         print(
-            f"heliograph: exporting {printable(sampler.place)} to {', '.join(map(_told, made))}",
+            f"heliograph: exporting {printable(sampler.place)} to {', '.join(map(_name_of, made))}",
             file=sys.stderr,
             flush=True,
         )
@@ -222,7 +222,7 @@ def _serve(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(made: tuple[str, Exporter]) -> str:
+def _name_of(made: tuple[str, Exporter]) -> str:
     name, exporter = made
     address = getattr(exporter, "address", None)
     return f"{name} at http://{address[0]}:{address[1]}/metrics" if address else name

@@ -76,23 +76,23 @@ def nodes(snapshot: Snapshot) -> list[Node]:
     return found
 
 
-def _item(node: Node, item: ObjectState, peer_names: Mapping[tuple[str, str], str]) -> Item:
+def _item(node: Node, item: ObjectState, receiver_names: Mapping[tuple[str, str], str]) -> Item:
     labels = dict(item.labels)
     labels["instance"] = node.name
     if item.scope == "tx_receiver":
-        labels["receiver"] = peer_names.get(
+        labels["receiver"] = receiver_names.get(
             (labels.get("stream", ""), labels.get("receiver", "")), labels.get("receiver", "")
         )
     values = tuple(labels.get(name, "") for name in catalogue.scopes()[item.scope].labels)
     return Item(item.scope, values, item.values, item.histograms, item.info)
 
 
-def items(found: Iterable[Node], peer_names: Mapping[tuple[str, str], str]) -> list[Item]:
+def items(found: Iterable[Node], receiver_names: Mapping[tuple[str, str], str]) -> list[Item]:
     """Return the live objects of the running nodes, in the order of the catalogue's scopes.
 
     Args:
         found: All nodes.
-        peer_names: Node of a receiver by stream and address (`heliograph.monitor.fleet.peer_names`).
+        receiver_names: Node of a receiver by stream and address (`heliograph.monitor.fleet.receiver_names`).
     """
     running = [node for node in found if node.state.health in RUNNING]
     scopes = catalogue.scopes()
@@ -100,7 +100,7 @@ def items(found: Iterable[Node], peer_names: Mapping[tuple[str, str], str]) -> l
     for node in running:
         for state in node.state.objects:
             if state.live and state.scope in scopes:
-                item = _item(node, state, peer_names)
+                item = _item(node, state, receiver_names)
                 by_key[item.key].append(item)
     order = {name: place for place, name in enumerate(scopes)}
     whole = [same[0] if len(same) == 1 else combined(same, same[0].labels) for same in by_key.values()]

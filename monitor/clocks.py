@@ -79,7 +79,7 @@ _SOURCES = tuple(ClockSource)
 
 
 def clocks_of(item: ObjectState | None, now_ns: int = 0) -> Clocks:
-    """Read the clocks from an object of the scope `rx_stream` or `peer`.
+    """Read the clocks from an object of the scope `rx_stream` or `tx_receiver`.
 
     Args:
         item: The object; None: it is out of reach.
@@ -153,14 +153,14 @@ class OneWay:
             return f"the error of the clocks is at most {duration_text(clocks.error_ns)}"
         if clocks.bound_ns > best:
             value = duration_text(best) if best > 0 else "0"
-            told = f"the clocks' error bound {duration_text(clocks.bound_ns)} exceeds the value {value}"
+            text = f"the clocks' error bound {duration_text(clocks.bound_ns)} exceeds the value {value}"
         else:
-            told = (
+            text = (
                 f"the clocks are {duration_text(abs(clocks.offset_ns))} ±{duration_text(clocks.bound_ns)} apart, so "
                 f"{duration_text(self.raw_ns)} is not the latency"
             )
         half = self.instead_ns
-        return f"{told}; half of the round trip is {duration_text(half)}" if half is not None else told
+        return f"{text}; half of the round trip is {duration_text(half)}" if half is not None else text
 
     @property
     def text(self) -> str:

@@ -35,7 +35,7 @@ __all__ = [
     "TransmitterRow",
     "balance",
     "instances",
-    "peer_names",
+    "receiver_names",
     "receivers",
     "transmitters",
     "worst_instances",
@@ -356,8 +356,8 @@ def _loss_place(interval: Interval, owner: InstanceState, rx: ObjectState | None
     return judge(located, interval.change(*sender, "packets_unsent"), value_of(sender[1], "destinations")).place
 
 
-def peer_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
-    """Return the name of the receiving instance by stream and address (the labels of a `peer` object)."""
+def receiver_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
+    """Return the name of the receiving instance by stream and address (the labels of a `tx_receiver` object)."""
     return {
         (item.labels["stream"], address): owner.name
         for owner, item in snapshot.of("rx_stream")

@@ -138,7 +138,7 @@ class Sampler:
         self.left_out = 0
         """Files that the last sample left out because there were too many."""
         self._tell = tell
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._clock = clock
         self._process_start = process_start
         self._watches: dict[Identity, _Watch] = {}
@@ -243,8 +243,8 @@ class Sampler:
 
     def _say(self, kind: str, text: str) -> None:
         """Report a message once."""
-        if self._tell is not None and kind not in self._told:
-            self._told.add(kind)
+        if self._tell is not None and kind not in self._reported:
+            self._reported.add(kind)
             self._tell(text)
 
     def _files(self) -> Iterator[_Found]:

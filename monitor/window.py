@@ -121,8 +121,8 @@ class Window:
         if is_new or self._class is None or is_stopped(evidence):
             self._decide(self._shown(evidence, whole), look.time_ns, has_lost=whole.lost > 0)
         assert self._class is not None
-        told = describe(self._class, whole)
-        return replace(told, looks=max(1, self.looks), since_ns=self._since_ns)
+        found = describe(self._class, whole)
+        return replace(found, looks=max(1, self.looks), since_ns=self._since_ns)
 
     # ---- observations ----
 
@@ -168,8 +168,8 @@ class Window:
         if len(self._looks) <= STEPS_LEAST:
             return now
         first, last = self._looks[0], self._looks[-1]
-        standing = self._standing()
-        since = self._looks[-1 - standing] if standing else first
+        lasting = self._lasting()
+        since = self._looks[-1 - lasting] if lasting else first
         return replace(
             now,
             delivered=last.delivered - since.delivered,
@@ -179,7 +179,7 @@ class Window:
             missing_ratio=min(1.0, (last.gaps - first.gaps) / max(1, last.packets - first.packets)),
         )
 
-    def _standing(self) -> int:
+    def _lasting(self) -> int:
         """Number of last steps in which messages waited and none was delivered or dropped."""
         count = 0
         looks = list(self._looks)
@@ -194,7 +194,7 @@ class Window:
             return Behaviour.STOPPED
         if len(self._looks) <= STEPS_LEAST:
             return seen(now)
-        if self._standing() >= STALLED_STEPS:
+        if self._lasting() >= STALLED_STEPS:
             return Behaviour.STALLED
         if self._falls_behind(now):
             return Behaviour.FALLING_BEHIND

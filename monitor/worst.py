@@ -2,7 +2,7 @@
 
 Rows are sorted by badness, the greatest first, and then by identity. Equal rows therefore always have the same order,
 and a cut between them is stable. The badness of a receiver as its source sees it comes from the engine (statistic
-`badness` of a peer); that of a receiver on this host comes from `behaviour`.
+`badness` of a tx_receiver); that of a receiver on this host comes from `behaviour`.
 """
 
 from __future__ import annotations

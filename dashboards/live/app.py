@@ -23,7 +23,7 @@ from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.series import EVERYTHING
-from heliograph.dashboards.live.store import Store, View, standing
+from heliograph.dashboards.live.store import Store, View, status_of
 
 __all__ = ["Easel", "create", "first_page", "refresh"]
 
@@ -65,7 +65,7 @@ class Easel:
 def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
     """Return the complete first page for a browser."""
     view, now = store.view, clock()
-    state = standing(view, now)
+    state = status_of(view, now)
     return harmless(fleet.layout(view, state, verdict(view, state), now))
 
 
@@ -83,7 +83,7 @@ def refresh(
         seen: Sequence number of the view that the browser shows with this choice; None: it needs all parts.
     """
     view, now = store.view, clock()
-    state = standing(view, now)
+    state = status_of(view, now)
     said = verdict(view, state)
     answer: dict[str, Any] = harmless(
         {

@@ -21,7 +21,7 @@ from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of
 from heliograph.monitor.window import Watcher
 from heliograph.monitor.worst import worst
 
-__all__ = ["Service", "Standing", "Store", "View", "standing"]
+__all__ = ["Service", "Status", "Store", "View", "status_of"]
 
 KEPT_POINTS = 300
 KEPT_CELLS = 60
@@ -77,31 +77,31 @@ class Service(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Status:
     """A service state and its reason."""
 
     service: Service
     reason: str
 
 
-def standing(view: View, now_ns: int) -> Standing:
+def status_of(view: View, now_ns: int) -> Status:
     """Return the state of the page at `now_ns`."""
     if not view.sequence and not view.trouble:
-        return Standing(Service.STARTING, "the first sample is being taken")
+        return Status(Service.STARTING, "the first sample is being taken")
     age = (now_ns - view.time_ns) / 1e9 if view.time_ns else 0.0
     if view.trouble:
         last = f"; last sample {_age(age)} ago" if view.time_ns else ""
-        return Standing(Service.STALE, f"{view.trouble}{last}")
+        return Status(Service.STALE, f"{view.trouble}{last}")
     if age > max(3 * view.interval, 2.0):
-        return Standing(Service.STALE, f"last sample {_age(age)} ago")
+        return Status(Service.STALE, f"last sample {_age(age)} ago")
     if not view.instances:
-        return Standing(
+        return Status(
             Service.EMPTY, view.absence or f"no instance in {view.place}" if view.place else "no instance found"
         )
     if all(instance.health is not Health.LIVE for instance in view.instances):
         last = f"; last heartbeat {_age((now_ns - view.heard_ns) / 1e9)} ago" if view.heard_ns else ""
-        return Standing(Service.STALE, f"no live instance{last}")
-    return Standing(Service.LIVE, f"every {view.interval:g} s")
+        return Status(Service.STALE, f"no live instance{last}")
+    return Status(Service.LIVE, f"every {view.interval:g} s")
 
 
 def _age(seconds: float) -> str:

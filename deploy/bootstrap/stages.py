@@ -44,8 +44,8 @@ class Stage:
     def __init__(self, title: str) -> None:
         self.title = title
         self.terminal = sys.stdout.isatty()
-        self.start = self.told = time.monotonic()
-        self.part = self.told_part = 0.0
+        self.start = self.reported = time.monotonic()
+        self.part = self.reported_part = 0.0
         print(f"{title} ...", flush=True)
 
     def seconds(self) -> float:
@@ -56,15 +56,15 @@ class Stage:
         now = time.monotonic()
         if self.terminal:
             print(f"\r\033[K{text}", end="", flush=True)
-        elif self.part >= self.told_part + 0.1 or now >= self.told + 60:
-            self.told, self.told_part = now, self.part
+        elif self.part >= self.reported_part + 0.1 or now >= self.reported + 60:
+            self.reported, self.reported_part = now, self.part
             print(text, flush=True)
 
     def line(self, line: bytes) -> None:
         part = progress(line)
         if part is not None:
             if part < self.part:  # the command began to count something else
-                self.told_part = 0.0
+                self.reported_part = 0.0
             self.part = part
         if b"***" in line or (part is None and not QUIET.match(line)):
             if self.terminal:

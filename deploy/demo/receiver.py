@@ -56,8 +56,8 @@ def hear_notices(receiver: Receiver, tally: Tally, aloud: bool) -> None:
         if aloud:
             moment = datetime.fromtimestamp(notice.wall_ns / 1e9)
             lasts = f" for {notice.seconds:.3g} s" if notice.seconds else ""
-            told = f"{moment:%H:%M:%S.%f}  told: {notice.action.name.lower()}{lasts} ({notice.text})"
-            print(told, file=sys.stderr, flush=True)
+            line = f"{moment:%H:%M:%S.%f}  told: {notice.action.name.lower()}{lasts} ({notice.text})"
+            print(line, file=sys.stderr, flush=True)
 
 
 def take(receiver: Receiver, tally: Tally, habit: Habit, done: threading.Event, aloud: bool) -> None:

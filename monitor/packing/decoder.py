@@ -61,10 +61,10 @@ class _State:
     objects: list[ObjectState] = field(default_factory=list)
     layouts: list[Layout] = field(default_factory=list)
     row: Numbers = field(default_factory=lambda: _NO_NUMBERS)
-    places: Positions = field(default_factory=lambda: np.zeros(1, np.int64))
+    starts: Positions = field(default_factory=lambda: np.zeros(1, np.int64))
     """Start of each object's numbers in `row`; the last entry is the length of `row`."""
     histograms: list[SparseHistogram] = field(default_factory=list)
-    histogram_places: list[int] = field(default_factory=lambda: [0])
+    histogram_starts: list[int] = field(default_factory=lambda: [0])
     text_bytes: int = 0
     """Size of `texts`."""
     shape_cells: int = 0
@@ -202,8 +202,8 @@ class _Read:
         touched |= self._changes()
         self._remake(touched)
         now.instances = [
-            replace(head, objects=tuple(now.objects[now.first[place] : now.first[place + 1]]))
-            for place, head in enumerate(heads)
+            replace(head, objects=tuple(now.objects[now.first[index] : now.first[index + 1]]))
+            for index, head in enumerate(heads)
         ]
         now.weight = self._weight()
         if now.weight > self._limits.memory_bytes:
@@ -286,12 +286,12 @@ class _Read:
         following = 0
         for _ in range(source.count(_LEAST_INSTANCE_BYTES, self._limits.instances)):
             self._work.charge(self._work.INSTANCE)
-            place = source.uint(len(base.instances) + 1) - 1
-            if place >= 0:
-                if place < following:
+            index = source.uint(len(base.instances) + 1) - 1
+            if index >= 0:
+                if index < following:
                     raise _damaged("it continues an instance twice or out of order")
-                following = place + 1
-                known = base.instances[place]
+                following = index + 1
+                known = base.instances[index]
                 name, path, pid = known.name, known.path, known.pid
                 incarnation, started = known.incarnation, known.started_ns
             else:
@@ -302,8 +302,8 @@ class _Read:
             heartbeat = source.uint()
             if source.uint(2):
                 reason = source.text(self._limits.text_bytes)
-            elif place >= 0:
-                reason = base.instances[place].reason
+            elif index >= 0:
+                reason = base.instances[index].reason
             else:
                 raise _damaged("a new instance keeps the reason of an old one")
             self._runs()
@@ -364,18 +364,18 @@ class _Read:
             raise _damaged("a histogram has an undefined form")
         if self._as_before:
             now.objects, now.histograms = list(base.objects), list(base.histograms)
-            now.layouts, now.places, now.histogram_places = base.layouts, base.places, base.histogram_places
+            now.layouts, now.starts, now.histogram_starts = base.layouts, base.starts, base.histogram_starts
             now.held_cells = base.held_cells
             return
         form = (now.forms[number] for number in forms)
         fresh = zip(own, _pairs(moments), strict=True)
-        places = [0]
-        for place in self._sources:
-            if place >= 0:
-                layout = base.layouts[place]
-                now.objects.append(base.objects[place])
-                first = base.histogram_places[place]
-                now.histograms += base.histograms[first : base.histogram_places[place + 1]]
+        starts = [0]
+        for index in self._sources:
+            if index >= 0:
+                layout = base.layouts[index]
+                now.objects.append(base.objects[index])
+                first = base.histogram_starts[index]
+                now.histograms += base.histograms[first : base.histogram_starts[index + 1]]
             else:
                 layout, (created, generation) = next(fresh)
                 labels = {name: next(words) for name in layout.shape.labels}
@@ -385,11 +385,11 @@ class _Read:
                 )
                 now.histograms += [SparseHistogram(next(form), *_NO_CELLS) for _ in layout.histograms]
             now.layouts.append(layout)
-            now.histogram_places.append(len(now.histograms))
-            places.append(places[-1] + 1 + len(layout.cells))
-        if places[-1] > limits.cells or len(now.histograms) > limits.histograms:
-            raise _damaged(f"it has {places[-1]} numbers and {len(now.histograms)} histograms")
-        now.places = np.array(places, np.int64)
+            now.histogram_starts.append(len(now.histograms))
+            starts.append(starts[-1] + 1 + len(layout.cells))
+        if starts[-1] > limits.cells or len(now.histograms) > limits.histograms:
+            raise _damaged(f"it has {starts[-1]} numbers and {len(now.histograms)} histograms")
+        now.starts = np.array(starts, np.int64)
         now.held_cells = sum(len(histogram.cells) for histogram in now.histograms)
 
     def _words(self, count: int) -> Iterator[str]:
@@ -404,23 +404,23 @@ class _Read:
     def _rows(self) -> set[int]:
         """Read the changes of the row of numbers; return the indexes of changed objects."""
         base, now = self._base, self._now
-        size = int(now.places[-1])
+        size = int(now.starts[-1])
         row = base.row.copy() if self._as_before else np.zeros(size, np.uint64)
         sources = self._sources
         start = len(sources) if self._as_before else 0
         while start < len(sources):
-            place, end = sources[start], start + 1
-            while end < len(sources) and place >= 0 and sources[end] == place + end - start:
+            index, end = sources[start], start + 1
+            while end < len(sources) and index >= 0 and sources[end] == index + end - start:
                 end += 1
-            if place >= 0:
-                row[now.places[start] : now.places[end]] = base.row[
-                    base.places[place] : base.places[place + end - start]
+            if index >= 0:
+                row[now.starts[start] : now.starts[end]] = base.row[
+                    base.starts[index] : base.starts[index + end - start]
                 ]
             start = end
         moved = self._positions(size)
         row[moved] += unzigzag(self._in.column(len(moved)))
         now.row = row
-        return set(np.unique(np.searchsorted(now.places, moved, "right") - 1).tolist())
+        return set(np.unique(np.searchsorted(now.starts, moved, "right") - 1).tolist())
 
     def _positions(self, bound: int) -> Positions:
         try:
@@ -444,15 +444,15 @@ class _Read:
         work = self._work
         work.charge(work.CHANGE, len(which))
         work.charge(work.CHANGED_CELL, len(cells))
-        held = [now.histograms[place] for place in which.tolist()]
+        held = [now.histograms[index] for index in which.tolist()]
         moved = self._moved(cells, counts, held)
         work.charge(work.HELD_CELL, sum(len(old.cells) for old in held))
         begin = 0
-        for place, old, size, change in zip(which.tolist(), held, counts.tolist(), sums.tolist(), strict=True):
+        for index, old, size, change in zip(which.tolist(), held, counts.tolist(), sums.tolist(), strict=True):
             end = begin + size
             changed = added((old.cells, old.numbers), (moved[begin:end], numbers[begin:end]))
             now.held_cells += len(changed[0]) - len(old.cells)
-            now.histograms[place] = SparseHistogram(
+            now.histograms[index] = SparseHistogram(
                 old,
                 *changed,
                 old.above + change[0] & _WORD,
@@ -460,7 +460,7 @@ class _Read:
                 old.total_ns + change[2] & _WORD,
             )
             begin = end
-        owners = np.searchsorted(np.array(now.histogram_places), which, "right") - 1
+        owners = np.searchsorted(np.array(now.histogram_starts), which, "right") - 1
         return set(np.unique(owners).tolist())
 
     @staticmethod
@@ -483,19 +483,19 @@ class _Read:
         """Build the objects that are new or changed."""
         now = self._now
         if not self._as_before:
-            touched.update(place for place, source in enumerate(self._sources) if source < 0)
+            touched.update(index for index, source in enumerate(self._sources) if source < 0)
         work = self._work
         work.charge(work.CHANGED_OBJECT, len(touched) - self._sources.count(-1))
         owned = np.fromiter(touched, np.int64, len(touched))
-        work.charge(work.CELL, int((now.places[owned + 1] - now.places[owned]).sum()) if len(owned) else 0)
+        work.charge(work.CELL, int((now.starts[owned + 1] - now.starts[owned]).sum()) if len(owned) else 0)
         row = now.row.tolist() if _MANY * len(touched) > len(now.objects) else None  # all at once if many changed
-        for place in touched:
-            item, layout = now.objects[place], now.layouts[place]
-            start, end = int(now.places[place]), int(now.places[place + 1])
+        for index in touched:
+            item, layout = now.objects[index], now.layouts[index]
+            start, end = int(now.starts[index]), int(now.starts[index + 1])
             flags, *values = row[start:end] if row is not None else now.row[start:end].tolist()
-            first = now.histogram_places[place]
-            histograms = now.histograms[first : now.histogram_places[place + 1]]
-            now.objects[place] = ObjectState(
+            first = now.histogram_starts[index]
+            histograms = now.histograms[first : now.histogram_starts[index + 1]]
+            now.objects[index] = ObjectState(
                 scope=item.scope,
                 labels=item.labels,
                 info=item.info,

@@ -70,10 +70,10 @@ class _Flat:
     first: list[int] = field(default_factory=lambda: [0])
     """Index of each instance's first object; the last entry is the number of objects."""
     objects: list[_Identity] = field(default_factory=list)
-    places: list[int] = field(default_factory=lambda: [0])
+    starts: list[int] = field(default_factory=lambda: [0])
     """Start of each object's numbers in `row`; the last entry is the length of `row`."""
     row: Numbers = field(default_factory=lambda: _EMPTY)
-    histogram_places: list[int] = field(default_factory=lambda: [0])
+    histogram_starts: list[int] = field(default_factory=lambda: [0])
     cells: list[tuple[Cells, Numbers]] = field(default_factory=list)
     sums: Numbers = field(default_factory=lambda: _EMPTY)
     """Three numbers for each histogram: above, negative, total."""
@@ -244,23 +244,23 @@ class _Writer:
 
     def _instances(self, instances: Sequence[InstanceState]) -> bytes:
         base, now = self._base, self._now
-        where = {identity: place for place, identity in reversed(list(enumerate(base.instances)))}
+        where = {identity: index for index, identity in reversed(list(enumerate(base.instances)))}
         out = [uint(len(instances))]
         following = 0
         for instance in instances:
             identity = (instance.name, instance.path, instance.pid, instance.incarnation, instance.started_ns)
-            place = where.get(identity, -1)
-            known = place >= following
+            index = where.get(identity, -1)
+            known = index >= following
             if known:
-                following = place + 1
-                out.append(uint(place + 1))
+                following = index + 1
+                out.append(uint(index + 1))
             else:
                 out.append(b"\0" + uint(self.texts[instance.name]) + uint(self.texts[instance.path]))
                 out += [_u64(instance.pid), _u64(instance.incarnation), _u64(instance.started_ns)]
             out.append(uint(HEALTHS.index(instance.health)) + _u64(instance.heartbeat_ns))
-            same = known and base.reasons[place] == instance.reason
+            same = known and base.reasons[index] == instance.reason
             out.append(b"\0" if same else b"\1" + _text(instance.reason))
-            out.append(self._objects(instance.objects, place if known else -1))
+            out.append(self._objects(instance.objects, index if known else -1))
             now.instances.append(identity)
             now.reasons.append(instance.reason)
             now.first.append(len(now.objects))
@@ -289,7 +289,7 @@ class _Writer:
                 source = following
             elif following < end:
                 if where is None:
-                    where = {base.objects[place]: place for place in range(end - 1, following - 1, -1)}
+                    where = {base.objects[index]: index for index in range(end - 1, following - 1, -1)}
                 found = where.get(identity, -1)
                 source = found if found >= following else -1
             if source >= 0:
@@ -317,12 +317,12 @@ class _Writer:
         if layout.signed:  # the row has 64-bit words: two's complement
             values = {**values, **{name: values[name] & WORD for name in layout.signed}}
         self._row += [values[name] for name in layout.cells]
-        now.places.append(len(self._row))
+        now.starts.append(len(self._row))
         for name in layout.histograms:
             histogram = item.histograms[name]
             now.cells.append(sparse_cells(histogram))
             self._sums += (histogram.above, histogram.negative, histogram.total_ns)
-        now.histogram_places.append(len(now.cells))
+        now.histogram_starts.append(len(now.cells))
 
     def _layout(self, item: ObjectState) -> Layout:
         key = (item.scope, tuple(item.labels), tuple(item.info), tuple(item.values), tuple(item.histograms))
@@ -371,8 +371,8 @@ class _Writer:
 
     # Rows
 
-    def _aligned(self, before: Numbers, places: Sequence[int], own: Sequence[int], size: int) -> Numbers:
-        """The base's row in the order of the current objects; 0 for new ones. `places` and `own` are the starts of
+    def _aligned(self, before: Numbers, starts: Sequence[int], own: Sequence[int], size: int) -> Numbers:
+        """The base's row in the order of the current objects; 0 for new ones. `starts` and `own` are the starts of
         the objects in the base's row and in the current row."""
         out = np.zeros(size, np.uint64)
         sources = self._sources
@@ -382,33 +382,33 @@ class _Writer:
             while end < len(sources) and source >= 0 and sources[end] == source + end - start:
                 end += 1
             if source >= 0:
-                out[own[start] : own[end]] = before[places[source] : places[source + end - start]]
+                out[own[start] : own[end]] = before[starts[source] : starts[source + end - start]]
             start = end
         return out
 
     def _rows(self) -> bytes:
         base, now = self._base, self._now
         now.row = _numbers(self._row)
-        differences = now.row - self._aligned(base.row, base.places, now.places, len(now.row))
+        differences = now.row - self._aligned(base.row, base.starts, now.starts, len(now.row))
         moved = np.flatnonzero(differences)
         return _column(gaps(moved)) + _column(zigzag(differences[moved]))
 
     def _cells(self) -> bytes:
         base, now = self._base, self._now
         now.sums = _numbers(self._sums)
-        tripled = [3 * place for place in base.histogram_places]
-        own = [3 * place for place in now.histogram_places]
+        tripled = [3 * index for index in base.histogram_starts]
+        own = [3 * index for index in now.histogram_starts]
         sums = now.sums - self._aligned(base.sums, tripled, own, len(now.sums))
         nothing = (np.zeros(0, np.int64), _EMPTY)
         touched: list[int] = []
         lengths: list[int] = []
         cells: list[Numbers] = []
         numbers: list[Numbers] = []
-        for place, source in enumerate(self._sources):
-            first = now.histogram_places[place]
-            for offset in range(now.histogram_places[place + 1] - first):
+        for index, source in enumerate(self._sources):
+            first = now.histogram_starts[index]
+            for offset in range(now.histogram_starts[index + 1] - first):
                 current = now.cells[first + offset]
-                before = base.cells[base.histogram_places[source] + offset] if source >= 0 else nothing
+                before = base.cells[base.histogram_starts[source] + offset] if source >= 0 else nothing
                 same = current[0] is before[0] and current[1] is before[1]  # decoded and forwarded
                 change = nothing if same else changed(before, current)
                 if len(change[0]) or sums[3 * (first + offset) : 3 * (first + offset) + 3].any():

@@ -137,10 +137,10 @@ def added(before: tuple[Cells, Counts], change: tuple[Cells, Counts]) -> tuple[C
     elif not len(change[0]):
         return before
     else:
-        places = np.minimum(np.searchsorted(cells, change[0]), len(cells) - 1)
-        if (cells[places] == change[0]).all():  # the usual case
+        positions = np.minimum(np.searchsorted(cells, change[0]), len(cells) - 1)
+        if (cells[positions] == change[0]).all():  # the usual case
             both, sums = cells, numbers.copy()
-            sums[places] += change[1]
+            sums[positions] += change[1]
         else:
             both, where = np.unique(np.concatenate((cells, change[0])), return_inverse=True)
             sums = np.zeros(len(both), np.uint64)

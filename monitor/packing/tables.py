@@ -109,15 +109,15 @@ def present(shape: Shape, bits: bytes) -> Iterator[CellName]:
     """The cells whose bit is set."""
     for start, byte in enumerate(bits):
         if byte:
-            for place, item in enumerate(shape.cells[8 * start : 8 * start + 8]):
-                if byte >> place & 1:
+            for index, item in enumerate(shape.cells[8 * start : 8 * start + 8]):
+                if byte >> index & 1:
                     yield item
 
 
 def bits_of(shape: Shape, values: frozenset[str], histograms: frozenset[str]) -> bytes:
     """The bits of the given cells and histograms."""
     out = bytearray((len(shape.cells) + 7) // 8)
-    for place, item in enumerate(shape.cells):
+    for index, item in enumerate(shape.cells):
         if item.name in (histograms if item.kind == HISTOGRAM else values):
-            out[place >> 3] |= 1 << (place & 7)
+            out[index >> 3] |= 1 << (index & 7)
     return bytes(out)

@@ -16,7 +16,7 @@ from heliograph.dashboards.live.app import Easel, create, first_page, refresh
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.fleet import PLACES, Choice, parts
 from heliograph.dashboards.live.pages.verdict import verdict
-from heliograph.dashboards.live.store import Store, View, standing
+from heliograph.dashboards.live.store import Store, View, status_of
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health, Snapshot
@@ -48,7 +48,7 @@ def running(fleet: Fleet) -> Fleet:
 
 def said(fleet: Fleet, view: View | None = None) -> Any:
     shown = view or fleet.store.view
-    return verdict(shown, standing(shown, fleet.now_ns))
+    return verdict(shown, status_of(shown, fleet.now_ns))
 
 
 def test_the_first_line_names_the_worst_receiver_and_why(running: Fleet) -> None:
@@ -100,7 +100,7 @@ def test_old_figures_are_called_old_before_anything_else(running: Fleet) -> None
 def test_nobody_running_is_not_an_error() -> None:
     store = Store(lambda: Snapshot(NOW_NS, ()), place="/nowhere")
     view = store.take()
-    found = verdict(view, standing(view, NOW_NS))
+    found = verdict(view, status_of(view, NOW_NS))
     assert (found.tone, found.headline) == ("idle", "No running instance found")
     assert "/nowhere" in found.more
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from heliograph.dashboards.live.store import Service, Store, View, standing
+from heliograph.dashboards.live.store import Service, Store, View, status_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Snapshot
 from tests.dashboards.views import NOW_NS, SECOND, Fleet
@@ -59,21 +59,21 @@ def test_a_sample_that_fails_keeps_the_last_view_and_says_so(fleet: Fleet) -> No
     view = store.take()
     assert view.rows == good.rows
     assert view.sequence == good.sequence + 1
-    state = standing(view, fleet.now_ns + 4 * SECOND)
+    state = status_of(view, fleet.now_ns + 4 * SECOND)
     assert state.service is Service.STALE
     assert state.reason == "sampling failed: the folder cannot be listed; last sample 4 s ago"
     store._sample = fleet.sample  # type: ignore[method-assign]
-    assert standing(store.take(), fleet.now_ns).service is Service.LIVE
+    assert status_of(store.take(), fleet.now_ns).service is Service.LIVE
 
 
 def test_a_running_fleet_is_live(fleet: Fleet) -> None:
     view = fleet.at(0)
-    assert standing(view, fleet.now_ns).service is Service.LIVE
+    assert status_of(view, fleet.now_ns).service is Service.LIVE
 
 
 def test_a_view_that_is_not_renewed_is_stale_with_its_age(fleet: Fleet) -> None:
     view = fleet.at(0)
-    state = standing(view, fleet.now_ns + 34 * SECOND)
+    state = status_of(view, fleet.now_ns + 34 * SECOND)
     assert (state.service, state.reason) == (Service.STALE, "last sample 34 s ago")
 
 
@@ -81,20 +81,20 @@ def test_a_fleet_without_a_heartbeat_is_stale(fleet: Fleet) -> None:
     fleet.at(0)
     fleet.now_ns += 20 * SECOND
     view = fleet.store.take()
-    state = standing(view, fleet.now_ns)
+    state = status_of(view, fleet.now_ns)
     assert (state.service, state.reason) == (Service.STALE, "no live instance; last heartbeat 20 s ago")
 
 
 def test_a_folder_without_instances_is_named() -> None:
     store = Store(lambda: empty(NOW_NS), place="/nowhere")
-    assert standing(store.view, NOW_NS).service is Service.STARTING
-    state = standing(store.take(), NOW_NS)
+    assert status_of(store.view, NOW_NS).service is Service.STARTING
+    state = status_of(store.take(), NOW_NS)
     assert (state.service, state.reason) == (Service.EMPTY, "no instance in /nowhere")
 
 
 def test_where_hosts_are_collected_the_page_says_why_none_is_there() -> None:
     store = Store(lambda: empty(NOW_NS), place="rum://here:1", absence=lambda: "no report received")
-    state = standing(store.take(), NOW_NS)
+    state = status_of(store.take(), NOW_NS)
     assert (state.service, state.reason) == (Service.EMPTY, "no report received")
 
 
@@ -133,4 +133,4 @@ def test_one_thread_samples_however_many_look() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(4, "4 s"), (120, "2 min"), (7200, "2 h")])
 def test_ages_are_short(seconds: int, text: str, fleet: Fleet) -> None:
     view = fleet.at(0)
-    assert standing(view, fleet.now_ns + seconds * SECOND).reason == f"last sample {text} ago"
+    assert status_of(view, fleet.now_ns + seconds * SECOND).reason == f"last sample {text} ago"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from heliograph.exporters.items import Item, items, nodes
-from heliograph.monitor.fleet import peer_names
+from heliograph.monitor.fleet import receiver_names
 from heliograph.monitor.model import Health, Snapshot
 from tests.exporters.making import SECOND, START, at, histogram, instance, receiver, state
 
 
 def found(snapshot: Snapshot) -> list[Item]:
-    return items(nodes(snapshot), peer_names(snapshot))
+    return items(nodes(snapshot), receiver_names(snapshot))
 
 
 def test_a_restarted_node_goes_before_what_its_earlier_run_left_behind() -> None:

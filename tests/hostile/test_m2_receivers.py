@@ -62,7 +62,7 @@ def test_m2_forged_requests_leave_room_for_receivers(where: Callable[[int], tupl
         reason = "receivers_of_address" if where is one_host else "receivers"
         assert total(source, "instance", f"state_refused_{reason}") > 1000
         assert len(events(source, "state_refused")) == 1
-        assert total(source, "tx_stream", "peers") <= 257
+        assert total(source, "tx_stream", "receivers") <= 257
 
 
 def test_m2_many_receivers_of_one_host_are_all_known() -> None:

@@ -20,7 +20,7 @@ import pytest
 from heliograph.engine import Instance, Receiver, Transmitter
 from heliograph.monitor.collector import Collector, Publisher
 from heliograph.monitor.collector.link import EngineInlet, EngineOutlet
-from heliograph.monitor.fleet import balance, peer_names
+from heliograph.monitor.fleet import balance, receiver_names
 from heliograph.monitor.model import Health, InstanceState, Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.monitor.sameness import assert_same, same
@@ -142,7 +142,7 @@ def test_the_fleet_collected_over_a_link_is_the_fleet_sampled(
         (book,) = balance(fleet)
         assert (book.transmitter, book.residual, book.in_flight) == ("feed", 0, 0)
         assert book.delivered + book.before_join == application.sent
-        assert set(peer_names(fleet).values()) <= {"reader"}
+        assert set(receiver_names(fleet).values()) <= {"reader"}
         return True
 
     assert _until(settled)

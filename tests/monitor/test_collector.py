@@ -11,7 +11,7 @@ import pytest
 from heliograph.monitor.collector import Collector, Publisher, Relay
 from heliograph.monitor.collector.account import HostState
 from heliograph.monitor.collector.report import MAX_HOPS, Report, pack_message, unpack_message
-from heliograph.monitor.fleet import balance, peer_names, receivers
+from heliograph.monitor.fleet import balance, receiver_names, receivers
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.packing import PackingError
 from heliograph.monitor.sampler import Sampler
@@ -125,7 +125,7 @@ def test_both_ends_of_a_stream_meet_across_hosts(segments: Path, tmp_path: Path,
     books = balance(fleet)
     assert {book.transmitter for book in books} == {"feed"}
     assert all(book.residual == 0 and book.in_flight is not None for book in books)
-    assert set(peer_names(fleet).values()) == {"alpha", "bravo", "slow", "lossy"}
+    assert set(receiver_names(fleet).values()) == {"alpha", "bravo", "slow", "lossy"}
     shares = {row.instance: row.nak_share for row in receivers(None, fleet)}
     assert shares["lossy"] == max(share for share in shares.values() if share is not None)
     assert sum({name: share or 0.0 for name, share in shares.items()}.values()) == pytest.approx(1.0)

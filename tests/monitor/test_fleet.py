@@ -93,7 +93,7 @@ def test_the_lossy_receiver_asks_for_most_repairs_and_is_named(moments: tuple[Sn
     shares = {row.instance: row.nak_share for row in fleet.receivers(*moments)}
     assert shares["lossy"] == pytest.approx(47 / 54)
     assert shares["alpha"] == 0
-    assert fleet.peer_names(moments[1])[STREAM, "127.0.0.1:41004"] == "lossy"
+    assert fleet.receiver_names(moments[1])[STREAM, "127.0.0.1:41004"] == "lossy"
 
 
 def test_the_books_balance_at_both_moments(moments: tuple[Snapshot, Snapshot]) -> None:

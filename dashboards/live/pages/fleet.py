@@ -20,7 +20,7 @@ from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.parts import card, graph
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
-from heliograph.dashboards.live.store import Service, Standing, View
+from heliograph.dashboards.live.store import Service, Status, View
 from heliograph.dashboards.words import BEHAVIOUR
 from heliograph.monitor.latency import percentiles
 
@@ -68,9 +68,9 @@ class Choice:
     """The lines of the spectrum: receivers or topics."""
 
 
-def stamp(view: View, standing: Standing, now_ns: int) -> dict[str, Any]:
+def stamp(view: View, status: Status, now_ns: int) -> dict[str, Any]:
     """Return the data from which the browser judges the connection; it changes with every answer."""
-    word, shape, tone = _STATES[standing.service]
+    word, shape, tone = _STATES[status.service]
     return {
         "sequence": view.sequence,
         "answered": now_ns,
@@ -78,7 +78,7 @@ def stamp(view: View, standing: Standing, now_ns: int) -> dict[str, Any]:
         "word": word,
         "shape": shape,
         "tone": tone,
-        "reason": standing.reason,
+        "reason": status.reason,
     }
 
 
@@ -113,10 +113,10 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
     }
 
 
-def layout(view: View, standing: Standing, verdict: Verdict, now_ns: int) -> html.Main:
+def layout(view: View, status: Status, verdict: Verdict, now_ns: int) -> html.Main:
     """Return the whole page."""
     found = parts(view, Choice())
-    state = stamp(view, standing, now_ns)
+    state = stamp(view, status, now_ns)
     return html.Main(
         [
             dcc.Interval(id="tick", interval=round(view.interval * 1000)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heliograph.dashboards.live.store import Service, Standing, View
+from heliograph.dashboards.live.store import Service, Status, View
 from heliograph.dashboards.words import BEHAVIOUR, CALM, HEALTH, Tone
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.fleet import ReceiverRow, worst_instances
@@ -30,16 +30,16 @@ def troubled(rows: Sequence[ReceiverRow]) -> list[ReceiverRow]:
     return [row for row in worst_instances(rows) if row.behaviour not in CALM and row.badness > 0]
 
 
-def verdict(view: View, standing: Standing) -> Verdict:
+def verdict(view: View, status: Status) -> Verdict:
     """Return the most important fact for the reader."""
-    if standing.service is Service.STARTING:
-        return Verdict("idle", "Waiting for the first sample", standing.reason)
-    if standing.service is Service.EMPTY:
+    if status.service is Service.STARTING:
+        return Verdict("idle", "Waiting for the first sample", status.reason)
+    if status.service is Service.EMPTY:
         return Verdict(
-            "idle", "No running instance found", f"{standing.reason}; the page shows instances as soon as they start"
+            "idle", "No running instance found", f"{status.reason}; the page shows instances as soon as they start"
         )
-    if standing.service is Service.STALE:
-        return Verdict("watch", "The data on this page is old", standing.reason)
+    if status.service is Service.STALE:
+        return Verdict("watch", "The data on this page is old", status.reason)
     bad = troubled(view.rows)
     gone = [row for row in view.instances if row.health in {Health.DEAD, Health.DAMAGED, Health.STALE}]
     silent = [row for row in gone if row.name not in {item.instance for item in bad}]
