@@ -52,7 +52,7 @@ class _Reception:
     """Reception of a stream by an instance over an interval: the same for all topics of the stream."""
 
     rx: ObjectState | None
-    peer: ObjectState | None
+    tx_receiver: ObjectState | None
     """The instance as the source of the stream tracks it."""
     missing_ratio: float
     naks_per_s: float
@@ -159,7 +159,7 @@ def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watche
     books = _balance(interval, owner, item)
     sender = interval.sender(books.stream, books.topic)
     reception = interval.reception(owner, books.stream)
-    rx, peer = reception.rx, reception.peer
+    rx, tx_receiver = reception.rx, reception.tx_receiver
     seconds = interval.seconds(owner, item)
     sent_per_s = interval.rate(*sender, "next_message") if sender else None
     lag = _lag(books, item)
@@ -179,7 +179,7 @@ def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watche
         queue_full=interval.change(owner, item, "queue_full"),
         missing_ratio=reception.missing_ratio,
         nak_share=reception.nak_share,
-        forecast_ns=_known(peer, "forecast"),
+        forecast_ns=_known(tx_receiver, "forecast"),
     )
     judgement = judge_receiver(evidence)
     if watcher is not None:
@@ -217,8 +217,8 @@ def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watche
         nak_ratio=reception.nak_ratio,
         nak_share=reception.nak_share,
         loss_place=reception.loss_place,
-        forecast_ns=_known(peer, "forecast"),
-        blame_ns=_known(peer, "blame_time"),
+        forecast_ns=_known(tx_receiver, "forecast"),
+        blame_ns=_known(tx_receiver, "blame_time"),
         outstanding_naks=value_of(rx, "outstanding_naks"),
         lag_messages=lag,
         lag_bytes=behind.size,
@@ -257,7 +257,7 @@ def _reception(interval: Interval, owner: InstanceState, stream: str) -> _Recept
     packets = _packets(interval, owner, rx)
     return _Reception(
         rx=rx,
-        peer=_peer(interval, owner, stream, rx),
+        tx_receiver=_tx_receiver(interval, owner, stream, rx),
         missing_ratio=min(1.0, interval.change(owner, rx, "packets_missed") / packets),
         naks_per_s=interval.rate(owner, rx, "naks_sent"),
         nak_ratio=interval.change(owner, rx, "naks_sent") / packets,
@@ -322,13 +322,13 @@ def _known(item: ObjectState | None, cell: str) -> int | None:
     return item.values.get(cell) if item is not None else None
 
 
-def _peer(interval: Interval, owner: InstanceState, stream: str, rx: ObjectState | None) -> ObjectState | None:
+def _tx_receiver(interval: Interval, owner: InstanceState, stream: str, rx: ObjectState | None) -> ObjectState | None:
     """Return the receiver as its source tracks it."""
     address = rx.info.get("feedback_address", "") if rx else ""
-    for peer in interval.now.live_peers.get((stream, address), ()):
-        _, _, twin = peer.labels["receiver"].partition("#")
-        if not twin or peer.info.get("name") == owner.name:
-            return peer
+    for tx_receiver in interval.now.live_tx_receivers.get((stream, address), ()):
+        _, _, twin = tx_receiver.labels["receiver"].partition("#")
+        if not twin or tx_receiver.info.get("name") == owner.name:
+            return tx_receiver
     return None
 
 
@@ -407,7 +407,7 @@ def transmitters(previous: Snapshot | None, current: Snapshot) -> list[Transmitt
                 repairs_per_s=interval.rate(owner, tx, "repair_packets"),
                 repair_ratio=repairs / max(1, interval.change(owner, tx, "packets_sent")),
                 history_packets=value_of(tx, "history_packets"),
-                peers=value_of(tx, "receivers"),
+                tracked_receivers=value_of(tx, "receivers"),
                 batch_p50_ns=p50,
                 batch_p99_ns=p99,
             )

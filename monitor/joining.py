@@ -48,7 +48,7 @@ class View:
         return {item.labels["stream"]: (owner, item) for owner, item in rows}
 
     @cached_property
-    def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
+    def tx_receivers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
         """Receivers of sources, by stream."""
         found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
         for owner, item in self.snapshot.of("tx_receiver"):
@@ -56,11 +56,11 @@ class View:
         return found
 
     @cached_property
-    def live_peers(self) -> Mapping[tuple[str, str], Sequence[ObjectState]]:
+    def live_tx_receivers(self) -> Mapping[tuple[str, str], Sequence[ObjectState]]:
         """Live receivers of sources by stream and address; receivers behind one address (`ADDRESS#NUMBER`) together."""
         found: dict[tuple[str, str], list[ObjectState]] = {}
-        for stream, peers in self.peers.items():
-            for _, item in peers:
+        for stream, tx_receivers in self.tx_receivers.items():
+            for _, item in tx_receivers:
                 if item.live:
                     found.setdefault((stream, item.labels["receiver"].partition("#")[0]), []).append(item)
         return found
@@ -103,11 +103,11 @@ class Interval:
     def asked(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
         """Sequence numbers requested in the interval by stream: per address, and in total."""
         found = {}
-        for stream, peers in self.now.peers.items():
+        for stream, tx_receivers in self.now.tx_receivers.items():
             own: dict[str, int] = {}
-            for owner, peer in peers:
-                address = peer.labels["receiver"]
-                own[address] = own.get(address, 0) + self.change(owner, peer, "naks_received")
+            for owner, tx_receiver in tx_receivers:
+                address = tx_receiver.labels["receiver"]
+                own[address] = own.get(address, 0) + self.change(owner, tx_receiver, "naks_received")
             found[stream] = (own, sum(own.values()))
         return found
 

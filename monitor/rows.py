@@ -153,7 +153,8 @@ class TransmitterRow:
     repair_ratio: float
     """Repair packets per original packet."""
     history_packets: int
-    peers: int
+    tracked_receivers: int
+    """Receivers of the stream that the source tracks."""
     batch_p50_ns: int | None
     batch_p99_ns: int | None
 

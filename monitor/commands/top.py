@@ -222,7 +222,7 @@ def frame(
                 bytes_text(row.bytes_per_s),
                 rate_text(row.naks_per_s),
                 percent_text(row.repair_ratio),
-                count_text(row.peers),
+                count_text(row.tracked_receivers),
                 bytes_text(row.queue_bytes),
                 duration_text(row.batch_p99_ns),
                 count_text(row.receivers),

@@ -198,7 +198,7 @@ def test_transmitters_show_their_rates_repairs_and_listeners(moments: tuple[Snap
     rows = fleet.transmitters(*moments)
     assert [row.topic for row in rows] == list(TOPICS)
     first = rows[0]
-    assert (first.sent_per_s, first.receivers, first.peers, first.messages_sent) == (4000, 4, 4, 44_000)
+    assert (first.sent_per_s, first.receivers, first.tracked_receivers, first.messages_sent) == (4000, 4, 4, 44_000)
     assert first.repairs_per_s == 54
     assert first.repair_ratio == pytest.approx(54 / 2000)
     assert first.batch_p99_ns is not None
