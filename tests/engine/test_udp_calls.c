@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "io/direct_call.h"
 #include "io/driver.h"
 
 static const helio_driver *const udp = &helio_driver_udp;
@@ -24,24 +25,27 @@ static struct {
 
 /* ---- the calls ---- */
 
-ssize_t recvfrom(int fd, void *buffer, size_t length, int flags, struct sockaddr *from,
-                 socklen_t *bytes) {
-    calls.reads++;
-    calls.asked = 1;
-    return syscall(SYS_recvfrom, fd, buffer, length, flags, from, bytes);
+static long result_of(long result) {
+    return result < 0 ? -errno : result;
 }
 
-ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
+long helio_direct_recvfrom(int fd, void *buffer, size_t length, int flags, struct sockaddr *from,
+                           socklen_t *bytes) {
     calls.reads++;
     calls.asked = 1;
-    return syscall(SYS_recvmsg, fd, message, flags);
+    return result_of(syscall(SYS_recvfrom, fd, buffer, length, flags, from, bytes));
 }
 
-int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
-             struct timespec *timeout) {
+long helio_direct_recvmsg(int fd, struct msghdr *message, int flags) {
+    calls.reads++;
+    calls.asked = 1;
+    return result_of(syscall(SYS_recvmsg, fd, message, flags));
+}
+
+long helio_direct_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
     calls.reads++;
     calls.asked = count;
-    return (int)syscall(SYS_recvmmsg, fd, messages, count, flags, timeout);
+    return result_of(syscall(SYS_recvmmsg, fd, messages, count, flags, NULL));
 }
 
 ssize_t sendto(int fd, const void *data, size_t length, int flags, const struct sockaddr *to,

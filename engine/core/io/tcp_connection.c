@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/moment.h"
+#include "io/direct_call.h"
 
 #define GREETING_NS (5 * HELIO_SECOND) /* a hello takes no longer */
 #define ALIVE_MIN_NS (20 * HELIO_MILLISECOND)
@@ -333,7 +334,8 @@ static bool fill(helio_tcp_connection *c) {
         c->end -= c->start;
         c->start = 0;
     }
-    const ssize_t got = recv(c->fd, c->buffer + c->end, c->buffer_bytes - c->end, MSG_DONTWAIT);
+    const long got = helio_direct_recvfrom(c->fd, c->buffer + c->end, c->buffer_bytes - c->end,
+                                           MSG_DONTWAIT, NULL, NULL);
     if (got > 0) {
         c->end += (size_t)got;
         return true;
@@ -341,8 +343,8 @@ static bool fill(helio_tcp_connection *c) {
     if (got == 0) {
         break_off(c, c->start == c->end ? "the other side closed it"
                                         : "the other side closed it in the middle of a packet");
-    } else if (!is_passing(errno)) {
-        break_off(c, "%s", strerror(errno));
+    } else if (!is_passing((int)-got)) {
+        break_off(c, "%s", strerror((int)-got));
     }
     return false;
 }

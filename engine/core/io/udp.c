@@ -154,6 +154,10 @@ static void udp_flush(helio_channel *channel) {
 
 static size_t read_from(udp_channel *udp, int source, helio_datagram *datagrams, size_t limit) {
     const bool was_full = helio_udp_in_read(&udp->in, &udp->sources[source]);
+    if (!helio_udp_in_has_more(&udp->in)) {
+        udp->base.has_more = false;
+        return 0;
+    }
     const size_t taken = helio_udp_in_take(&udp->in, datagrams, limit);
     udp->base.has_more = was_full || helio_udp_in_has_more(&udp->in);
     return taken;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/direct_call.h"
 #include "io/udp_raw.h"
 
 enum {
@@ -59,6 +60,7 @@ int helio_udp_in_init(helio_udp_in *in, int data) {
 }
 
 void helio_udp_in_stamp(helio_udp_in *in, bool on) {
+    in->prepared = 0;
     in->has_control = in->has_gro || on;
     for (size_t i = 0; i < HELIO_UDP_SLOTS && !in->has_control; i++) {
         in->messages[i].msg_hdr.msg_control = NULL; /* nothing old is read from it later */
@@ -72,8 +74,9 @@ void helio_udp_in_fini(helio_udp_in *in) {
 
 /* ---- the system call ---- */
 
+/* A call that reads nothing leaves the slots as they are. */
 static void prepare(helio_udp_in *in, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = in->prepared; i < count; i++) {
         struct msghdr *header = &in->messages[i].msg_hdr;
         header->msg_namelen = sizeof in->from[i];
         if (in->has_control) {
@@ -81,14 +84,16 @@ static void prepare(helio_udp_in *in, size_t count) {
             header->msg_controllen = sizeof in->control[i];
         }
     }
+    in->prepared = count;
 }
 
-static int read_one(helio_udp_in *in, int fd) {
+static inline long read_one(helio_udp_in *in, int fd) {
     struct msghdr *header = &in->messages[0].msg_hdr;
-    const ssize_t length = in->has_control
-                               ? recvmsg(fd, header, MSG_DONTWAIT)
-                               : recvfrom(fd, in->parts[0].iov_base, in->slot_bytes, MSG_DONTWAIT,
-                                          &in->from[0].any, &header->msg_namelen);
+    const long length =
+        in->has_control
+            ? helio_direct_recvmsg(fd, header, MSG_DONTWAIT)
+            : helio_direct_recvfrom(fd, in->parts[0].iov_base, in->slot_bytes, MSG_DONTWAIT,
+                                    &in->from[0].any, &header->msg_namelen);
     if (length < 0) {
         return -1;
     }
@@ -98,13 +103,20 @@ static int read_one(helio_udp_in *in, int fd) {
 
 bool helio_udp_in_read(helio_udp_in *in, helio_udp_source *source) {
     const size_t ask = source->ask ? source->ask : 1;
-    prepare(in, ask);
-    const int got = ask == 1
-                        ? read_one(in, source->fd)
-                        : recvmmsg(source->fd, in->messages, (unsigned)ask, MSG_DONTWAIT, NULL);
-    in->port = source->port;
+    if (in->prepared < ask) {
+        prepare(in, ask);
+    }
+    const long got =
+        ask == 1 ? read_one(in, source->fd)
+                 : helio_direct_recvmmsg(source->fd, in->messages, (unsigned)ask, MSG_DONTWAIT);
     in->next = in->offset = 0;
     in->count = got > 0 ? (size_t)got : 0;
+    if (in->count == 0) {
+        source->ask = 1;
+        return false;
+    }
+    in->prepared = 0;
+    in->port = source->port;
     if (in->count < ask) {
         source->ask = in->count > 1 ? ask : 1;
         return false;

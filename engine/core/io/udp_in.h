@@ -42,6 +42,8 @@ typedef struct helio_udp_in {
     size_t slot_bytes;
     uint8_t *memory;
     uint16_t port; /* of the source last read */
+    /* The first slots whose headers are ready for a call. */
+    size_t prepared;
 
     /* Slots [next, count) are read and not yet given out, the first from `offset` on. */
     size_t next, count;
