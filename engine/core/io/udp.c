@@ -152,7 +152,8 @@ static void udp_flush(helio_channel *channel) {
     helio_udp_out_flush(&udp_of(channel)->out);
 }
 
-static size_t read_from(udp_channel *udp, int source, helio_datagram *datagrams, size_t limit) {
+static inline size_t read_from(udp_channel *udp, int source, helio_datagram *datagrams,
+                               size_t limit) {
     const bool was_full = helio_udp_in_read(&udp->in, &udp->sources[source]);
     if (!helio_udp_in_has_more(&udp->in)) {
         udp->base.has_more = false;

@@ -68,7 +68,8 @@ static int transmit(helio_instance *instance, helio_moment moment) {
 }
 
 static bool is_time_to_transmit(const helio_instance *instance, int64_t now_ns) {
-    return instance->mode == HELIO_MODE_THREAD || now_ns >= instance->transmit_due_ns;
+    return instance->mode == HELIO_MODE_THREAD ||
+           (instance->tx_lanes && now_ns >= instance->transmit_due_ns);
 }
 
 static bool is_due(const helio_instance *instance, int64_t now_ns) {
@@ -76,7 +77,7 @@ static bool is_due(const helio_instance *instance, int64_t now_ns) {
 }
 
 /* The sending half of a cycle, and the chores. */
-static int look_after(helio_instance *instance, helio_moment moment) {
+__attribute__((noinline)) static int look_after(helio_instance *instance, helio_moment moment) {
     const int done = is_time_to_transmit(instance, moment.now_ns) ? transmit(instance, moment) : 0;
     if (moment.now_ns >= instance->chores_due_ns) {
         do_chores(instance, moment);
@@ -138,6 +139,10 @@ int helio_loop_once(helio_instance *instance) {
     instance->now_ns = moment.now_ns;
     instance->polling = false;
     return done;
+}
+
+bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns) {
+    return is_time_to_transmit(instance, now_ns) || now_ns >= instance->now_ns + TRANSMIT_NS;
 }
 
 void helio_loop_transmit(helio_instance *instance, helio_moment moment) {

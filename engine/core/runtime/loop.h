@@ -9,6 +9,9 @@
 /* One cycle; returns how much was done, 0 for nothing. */
 int helio_loop_once(helio_instance *instance);
 
+/* Mode poll: whether a caller that has no need of a cycle is to run one. */
+bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns);
+
 /* Mode poll: the sending half of a cycle, when it is time to; a program that only sends needs no
  * other. */
 void helio_loop_transmit(helio_instance *instance, helio_moment moment);

@@ -344,10 +344,15 @@ static void adapt_lending(helio_receiver *receiver, size_t limit) {
 static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t limit, int *done) {
     const bool is_alone = !receiver->next && receiver->lane->receivers == receiver;
     receiver->lend_to = is_alone ? messages : NULL;
+    receiver->lane->is_lending = is_alone;
     receiver->lend_limit = limit;
     receiver->lent = 0;
     *done = helio_loop_once(receiver->instance);
     receiver->lend_to = NULL;
+    receiver->lane->is_lending = false;
+    if (!*done) {
+        return 0;
+    }
     if (receiver->lent) {
         adapt_lending(receiver, limit);
     }
@@ -367,7 +372,7 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
     }
     size_t taken = take(receiver, messages, limit);
     if (taken) {
-        if (helio_clock_read(&instance->clock).now_ns >= instance->transmit_due_ns) {
+        if (helio_loop_is_due(instance, helio_clock_read(&instance->clock).now_ns)) {
             helio_loop_once(
                 instance); /* a queue that never runs empty must not keep the engine waiting */
         }

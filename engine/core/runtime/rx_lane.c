@@ -216,18 +216,6 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment) {
 
 /* ---- work ---- */
 
-static bool is_lending(const helio_rx_lane *lane) {
-    return lane->receivers && lane->receivers->lend_to;
-}
-
-static inline size_t read_batch(helio_rx_lane *lane) {
-    helio_channel *channel = lane->base.channel;
-    const size_t limit = is_lending(lane) ? lane->lend_packets : HELIO_CHANNEL_BATCH;
-    const size_t count = channel->driver->receive(channel, lane->base.instance->datagrams, limit);
-    lane->read_all = count == limit;
-    return count;
-}
-
 /* The packets were read at this moment.  Listeners take their time, so the clock is read again for
  * each further packet. */
 static void take_batch(helio_rx_lane *lane, size_t count, helio_moment *moment) {
@@ -264,7 +252,7 @@ static int receive(helio_rx_lane *lane, size_t count, helio_moment *moment) {
             if (lane->is_lent || is_held_back(lane)) {
                 break;
             }
-            count = read_batch(lane);
+            count = helio_rx_lane_read(lane);
             if (count) {
                 *moment = helio_clock_read(&lane->base.instance->clock);
             }
@@ -337,8 +325,7 @@ static int64_t quiet_until_ns(const helio_rx_lane *lane) {
                : helio_rx_endpoint_next_deadline_ns(lane->endpoint);
 }
 
-/* All there may be to do; `count` packets are read. */
-static int work(helio_rx_lane *lane, size_t count, helio_moment *moment) {
+int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     int done = receive(lane, count, moment);
     if (done && has_listener(lane)) {
         *moment = helio_clock_read(&lane->base.instance->clock);
@@ -356,14 +343,6 @@ static int work(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     flush_channel(lane);
     lane->quiet_until_ns = quiet_until_ns(lane);
     return done;
-}
-
-int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment) {
-    const size_t count = lane->quiet_until_ns > 0 && !lane->is_lent ? read_batch(lane) : 0;
-    if (count || !moment->now_ns) {
-        *moment = helio_clock_read(&lane->base.instance->clock);
-    }
-    return !count && moment->now_ns < lane->quiet_until_ns ? 0 : work(lane, count, moment);
 }
 
 void helio_rx_lanes_look(const helio_instance *instance) {

@@ -20,6 +20,7 @@ struct helio_rx_lane {
     /* Packets read at once when their messages are lent: about as many as the caller has place for;
      * and whether there were so many last time. */
     size_t lend_packets;
+    bool is_lending; /* a receiver's caller takes messages straight from the channel */
     bool read_all;
     bool is_lent; /* a receiver's caller looks into the channel's datagrams: nothing is read */
 };
@@ -35,10 +36,30 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment);
  * HELIO_ERR_OPTION for options that contradict each other. */
 int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoint_config *out);
 
+/* Reads packets into the instance's datagrams; returns how many. */
+static inline size_t helio_rx_lane_read(helio_rx_lane *lane) {
+    helio_channel *channel = lane->base.channel;
+    const size_t limit = lane->is_lending ? lane->lend_packets : HELIO_CHANNEL_BATCH;
+    const size_t count = channel->driver->receive(channel, lane->base.instance->datagrams, limit);
+    lane->read_all = count == limit;
+    return count;
+}
+
+/* All there may be to do in a cycle, of whose packets `count` are read. */
+int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment);
+
 /* Reads packets, requests missing ones, delivers.  Returns how much was done, 0 for nothing.
  * `moment` is now, or its now_ns is 0; then the clock is read after the first look at the channel.
  * Afterwards it is the moment of the last packet, if there was one. */
-int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment);
+static inline int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment) {
+    const size_t count = lane->quiet_until_ns > 0 && !lane->is_lent ? helio_rx_lane_read(lane) : 0;
+    if (count || !moment->now_ns) {
+        *moment = helio_clock_read(&lane->base.instance->clock);
+    }
+    return !count && moment->now_ns < lane->quiet_until_ns
+               ? 0
+               : helio_rx_lane_serve(lane, count, moment);
+}
 /* Something other than a packet may have given the lanes work. */
 void helio_rx_lanes_look(const helio_instance *instance);
 /* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In
