@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         WouldBlock,
     )
     from heliograph.engine.instance import Instance
-    from heliograph.engine.message import Ack, Action, Loss, Message, Notice, Reason, Replay
+    from heliograph.engine.message import Ack, Action, Loss, Message, Notice, Reason, Replay, Views
     from heliograph.engine.receiver import Receiver
     from heliograph.engine.receiver_view import ReceiverView
     from heliograph.engine.transmitter import Transmitter
@@ -58,6 +58,7 @@ __all__ = [
     "TimeoutExpired",
     "Transmitter",
     "UsageError",
+    "Views",
     "WouldBlock",
 ]
 
@@ -74,6 +75,7 @@ _HOMES = {
     "ReceiverView": "receiver_view",
     "Replay": "message",
     "Transmitter": "transmitter",
+    "Views": "message",
 }
 
 

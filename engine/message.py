@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from heliograph.engine._core import Message
+from heliograph.engine._core import Message, Views
 
-__all__ = ["Ack", "Action", "Loss", "Message", "Notice", "Reason", "Replay"]
+__all__ = ["Ack", "Action", "Loss", "Message", "Notice", "Reason", "Replay", "Views"]
 
 
 class Action(StrEnum):

@@ -35,6 +35,7 @@
 typedef struct core_instance core_instance;
 typedef struct core_child core_child;
 typedef struct core_message core_message;
+typedef struct core_views core_views;
 
 /* -- errors: core_errors.c ------------------------------------------------------------------ */
 
@@ -157,6 +158,9 @@ struct core_child {
     PyObject *endpoint;
     PyObject *topic;
     void (*destroy)(core_child *child); /* called without the GIL */
+    /* Ends the use of the library's memory before the handle is destroyed; NULL: there is none.
+     * Returns 0, or -1 with an exception: the handle stays open. */
+    int (*settle)(core_child *child);
 };
 
 /* Opens a child's gate and adds it to its instance. */
@@ -202,6 +206,20 @@ PyObject *core_transmitter_send_packed(PyObject *self, PyObject *const *args, Py
 /* The length in bytes that all messages of the records have; a ValueError when they differ. */
 PyObject *core_common_length(PyObject *module, PyObject *records);
 
+/* The records of messages, as one bytes object; offsets count from the first one's bytes when
+ * `packed`, else they are 0. */
+PyObject *core_records(const helio_message *messages, size_t count, bool packed);
+
+/* -- views: core_views.c --------------------------------------------------------------------- */
+
+extern PyTypeObject core_views_type;
+
+PyObject *core_receiver_receive_views(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                      PyObject *keywords);
+/* Releases the views of a receiver: the library is about to take its own back.  Returns 0, or -1
+ * with an exception when they are in use.  The receiver must be held by the caller. */
+int core_receiver_end_views(core_child *receiver);
+
 /* -- receiver: core_receiver.c, core_listener.c --------------------------------------------- */
 
 #define CORE_STREAM_NAMES 16
@@ -218,6 +236,7 @@ typedef struct core_receiver {
     PyObject *on_messages, *on_loss;
     uint64_t callback_errors;
     uint32_t acked_stream; /* number of the stream acknowledged last */
+    core_views *views;     /* in force, or NULL; they keep the receiver, not the other way round */
 } core_receiver;
 
 enum { CORE_RECEIVER_CLOSED = -2 };

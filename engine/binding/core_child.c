@@ -45,6 +45,10 @@ static int child_end(PyObject *self) {
     if (shut <= 0) {
         return shut;
     }
+    if (child->settle != NULL && child->settle(child) < 0) {
+        child->gate.state = CORE_OPEN;
+        return -1;
+    }
     core_own(instance);
     PyThreadState *python = PyEval_SaveThread();
     child->destroy(child);

@@ -89,10 +89,10 @@ int core_shut(core_gate *gate) {
         core_raise_text(HELIO_ERR_STATE, "a callback cannot close anything of its own instance");
         return -1;
     }
-    if (gate->state == CORE_CLOSING) {
-        while (gate->state != CORE_CLOSED) {
-            core_pause();
-        }
+    while (gate->state == CORE_CLOSING) {
+        core_pause();
+    }
+    if (gate->state == CORE_CLOSED) {
         return 0;
     }
     gate->state = CORE_CLOSING;

@@ -66,23 +66,50 @@ static void instance_closed(core_instance *self) {
 
 /* Shuts the gates of the children.  Those somebody else is closing leave the list by themselves. */
 static void instance_claim_children(core_instance *self) {
-    for (core_child *child = self->children; child != NULL; child = child->next) {
-        if (child->gate.state == CORE_OPEN) {
-            child->gate.state = CORE_CLOSING;
-            child->claimed = true;
-            Py_INCREF(child);
-        }
-    }
     for (;;) {
-        core_child *busy = self->children;
-        while (busy != NULL && busy->claimed && busy->gate.inside == 0) {
-            busy = busy->next;
+        bool is_busy = false;
+        for (core_child *child = self->children; child != NULL; child = child->next) {
+            if (child->gate.state == CORE_OPEN) {
+                child->gate.state = CORE_CLOSING;
+                child->claimed = true;
+                Py_INCREF(child);
+            }
+            is_busy |= !child->claimed || child->gate.inside > 0;
         }
-        if (busy == NULL) {
+        if (!is_busy) {
             return;
         }
         core_pause();
     }
+}
+
+static core_child *first_claimed(core_instance *self) {
+    core_child *child = self->children;
+    while (child != NULL && !child->claimed) {
+        child = child->next;
+    }
+    return child;
+}
+
+/* False with an exception, and everything open again, when a child cannot be closed. */
+static bool instance_settle_children(core_instance *self) {
+    core_child *child = self->children;
+    while (child != NULL && (child->settle == NULL || child->settle(child) == 0)) {
+        child = child->next;
+    }
+    if (child == NULL) {
+        return true;
+    }
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    self->gate.state = CORE_OPEN;
+    while ((child = first_claimed(self)) != NULL) {
+        child->claimed = false;
+        child->gate.state = CORE_OPEN;
+        Py_DECREF(child); /* the last reference closes it */
+    }
+    PyErr_Restore(type, value, trace);
+    return false;
 }
 
 static void instance_release_children(core_instance *self) {
@@ -103,6 +130,10 @@ static int instance_end(PyObject *op) {
     }
     Py_INCREF(self); /* the last child may hold the last reference */
     instance_claim_children(self);
+    if (!instance_settle_children(self)) {
+        Py_DECREF(self);
+        return -1;
+    }
     core_own(self);
     PyThreadState *python = PyEval_SaveThread();
     helio_instance_destroy(self->handle);

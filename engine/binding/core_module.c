@@ -135,7 +135,8 @@ static int module_exec(PyObject *module) {
     if (core_errors_setup() < 0 || PyModule_AddType(module, &core_instance_type) < 0 ||
         PyModule_AddType(module, &core_transmitter_type) < 0 ||
         PyModule_AddType(module, &core_receiver_type) < 0 ||
-        PyModule_AddType(module, &core_message_type) < 0 || add_actions(module) < 0) {
+        PyModule_AddType(module, &core_message_type) < 0 ||
+        PyModule_AddType(module, &core_views_type) < 0 || add_actions(module) < 0) {
         return -1;
     }
     return watch_process(module);

@@ -17,6 +17,25 @@ _Static_assert(sizeof(packed_record) == 48, "the numpy type says so");
 
 /* ---- receive ---- */
 
+PyObject *core_records(const helio_message *messages, size_t count, bool packed) {
+    PyObject *records =
+        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(packed_record)));
+    if (records == NULL) {
+        return NULL;
+    }
+    char *record = PyBytes_AS_STRING(records);
+    uint64_t offset = 0;
+    for (size_t i = 0; i < count; i++, record += sizeof(packed_record)) {
+        const helio_message *message = &messages[i];
+        memcpy(record,
+               &(packed_record){offset, message->length, message->number, message->submit_ns,
+                                message->receive_ns, message->stream, message->flags},
+               sizeof(packed_record));
+        offset += packed ? message->length : 0;
+    }
+    return records;
+}
+
 static PyObject *pack(core_receiver *self, size_t count) {
     const helio_message *messages = self->slots + self->position;
     size_t total = 0;
@@ -24,29 +43,23 @@ static PyObject *pack(core_receiver *self, size_t count) {
         total += messages[i].length;
     }
     PyObject *data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    PyObject *index = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(packed_record)));
-    if (data == NULL || index == NULL) {
+    PyObject *records = core_records(messages, count, true);
+    if (data == NULL || records == NULL) {
         Py_XDECREF(data);
-        Py_XDECREF(index);
+        Py_XDECREF(records);
         return NULL;
     }
-    char *to = PyBytes_AS_STRING(data), *record = PyBytes_AS_STRING(index);
-    size_t offset = 0;
-    for (size_t i = 0; i < count; i++, record += sizeof(packed_record)) {
-        const helio_message *message = &messages[i];
-        if (message->length > 0) {
-            memcpy(to + offset, message->data, message->length);
+    char *to = PyBytes_AS_STRING(data);
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].length > 0) {
+            memcpy(to, messages[i].data, messages[i].length);
+            to += messages[i].length;
         }
-        memcpy(record,
-               &(packed_record){offset, message->length, message->number, message->submit_ns,
-                                message->receive_ns, message->stream, message->flags},
-               sizeof(packed_record));
-        offset += message->length;
     }
     self->position += count;
-    PyObject *result = PyTuple_Pack(2, data, index);
+    PyObject *result = PyTuple_Pack(2, data, records);
     Py_DECREF(data);
-    Py_DECREF(index);
+    Py_DECREF(records);
     return result;
 }
 

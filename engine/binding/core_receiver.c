@@ -47,6 +47,7 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     child->gate.instance = child->instance = (core_instance *)Py_NewRef((PyObject *)instance);
     child->gate.what = "receiver";
     child->destroy = core_receiver_destroy;
+    child->settle = core_receiver_end_views;
     child->endpoint = PyUnicode_FromString(endpoint);
     child->topic = PyUnicode_FromString(topic);
     if (child->endpoint == NULL || child->topic == NULL ||
@@ -120,6 +121,9 @@ static int receiver_reserve(core_receiver *self, size_t limit) {
 Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeout_ns) {
     core_gate *gate = &self->child.gate;
     int64_t deadline = 0, slice = 0;
+    if (CORE_UNLIKELY(self->views != NULL && core_receiver_end_views(&self->child) < 0)) {
+        return -1;
+    }
     for (;;) {
         if (gate->state != CORE_OPEN) {
             return CORE_RECEIVER_CLOSED;
@@ -453,6 +457,16 @@ static PyMethodDef receiver_methods[] = {
      "take it with a\n        larger buffer or with another method.\n"
      "    BufferError: the buffer is read-only or not contiguous.\n"
      "    TypeError: the object has no buffer.\n"
+     "    The errors of receive."},
+    {"receive_views", (PyCFunction)(void (*)(void))core_receiver_receive_views,
+     METH_FASTCALL | METH_KEYWORDS,
+     "receive_views($self, /, timeout=None, limit=256)\n--\n\n"
+     "As receive, but as Views: memoryviews of the engine's memory, without a copy. They are valid "
+     "until\n"
+     "released, at the latest by the next receive. In mode \"poll\" the engine reads no more of "
+     "the endpoint\n"
+     "meanwhile.\n\n"
+     "Raises:\n    BufferError: a slice or an array made from an earlier view is in use.\n"
      "    The errors of receive."},
     {"receive_packed", (PyCFunction)(void (*)(void))core_receiver_receive_packed,
      METH_FASTCALL | METH_KEYWORDS,

@@ -69,6 +69,7 @@ PyObject *core_receiver_replay(PyObject *op, PyObject *args) {
         (core_instance *)Py_NewRef((PyObject *)live->child.instance);
     child->gate.what = "replay";
     child->destroy = core_receiver_destroy;
+    child->settle = core_receiver_end_views;
     child->endpoint = Py_NewRef(live->child.endpoint);
     child->topic = Py_NewRef(live->child.topic);
     uint32_t number;
@@ -76,7 +77,7 @@ PyObject *core_receiver_replay(PyObject *op, PyObject *args) {
         core_raise_text(HELIO_ERR_STATE, "another thread is receiving with this receiver");
         goto failed;
     }
-    if (!core_enter(&live->child.gate, CORE_WORK)) {
+    if (core_receiver_end_views(&live->child) < 0 || !core_enter(&live->child.gate, CORE_WORK)) {
         goto failed;
     }
     int result = -1;

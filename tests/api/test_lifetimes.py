@@ -79,6 +79,7 @@ CALLS: dict[str, Callable[[Instance, Transmitter, Receiver], object]] = {
     "receive_bytes": lambda instance, transmitter, receiver: receiver.receive_bytes(),
     "receive_one": lambda instance, transmitter, receiver: receiver.receive_one(),
     "receive_into": lambda instance, transmitter, receiver: receiver.receive_into(bytearray(1)),
+    "receive_views": lambda instance, transmitter, receiver: receiver.receive_views(),
     "receive_batch": lambda instance, transmitter, receiver: receiver.receive_batch(),
     "losses": lambda instance, transmitter, receiver: receiver.losses(),
     "iter": lambda instance, transmitter, receiver: iter(receiver),

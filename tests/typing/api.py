@@ -17,6 +17,7 @@ from heliograph.engine import (
     Receiver,
     ReceiverView,
     Transmitter,
+    Views,
     WouldBlock,
 )
 
@@ -52,6 +53,10 @@ def uses_everything(endpoint: str) -> Iterator[bytes]:
             assert_type(receiver.receive_bytes(timeout=0), list[bytes])
             assert_type(receiver.receive_one(timeout=0), Message | None)
             assert_type(receiver.receive_into(bytearray(64), timeout=0), int | None)
+            with receiver.receive_views(timeout=0, limit=16) as views:
+                assert_type(views, Views)
+                assert_type(views[0], memoryview)
+                assert_type(list(views), list[memoryview])
             assert_type(receiver.losses(), list[Loss])
             for notice in receiver.notices():
                 assert_type(notice, Notice)
