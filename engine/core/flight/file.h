@@ -43,7 +43,7 @@ typedef struct helio_flight_header {
     uint64_t pid;
     uint64_t incarnation;
     uint64_t started_ns;  /* the instance, since 1970 */
-    uint64_t interval_ns; /* as asked for */
+    uint64_t interval_ns; /* as configured */
     uint64_t directory_offset;
     uint64_t directory_bytes;
     uint64_t chunks_offset;

@@ -140,7 +140,7 @@ static void make_place(const helio_flight_keeper *keeper, const char *ring) {
     DIR *folder = folder_path ? opendir(folder_path) : NULL;
     free(folder_path);
     if (!folder) {
-        return; /* then nothing can be created either, which is told */
+        return; /* then nothing can be created either, which is reported */
     }
     bool is_default;
     const size_t length = stem_of(name, (size_t)(end_of_name(name) - name), &is_default);

@@ -23,7 +23,7 @@ enum {
     STACK_BYTES = 262144,
 };
 
-/* ---- what the engine is told ---- */
+/* ---- reports to the engine ---- */
 
 /* Of a number that this thread alone writes. */
 static void add(_Atomic uint64_t *number, uint64_t by) {
@@ -329,7 +329,7 @@ int helio_flight_start(const helio_flight_instance *instance, helio_flight **out
         error = helio_flight_trigger_read(&trigger, freeze);
     }
     if (error || bytes == 0 || !segment[0] || !HELIO_STATS_COUNTING) {
-        return error; /* statistics in private memory are for nobody else */
+        return error; /* statistics in private memory have no other reader */
     }
     helio_flight *flight = helio_allocate(sizeof *flight);
     char *path = path_beside(segment);

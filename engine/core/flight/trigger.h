@@ -14,13 +14,13 @@
 
 typedef struct helio_flight_trigger {
     bool freezes[HELIO_EVENT_IDS_END];
-    int64_t last_ns[HELIO_EVENT_IDS_END]; /* monotonic; when one of the kind was told */
+    int64_t last_ns[HELIO_EVENT_IDS_END]; /* monotonic; time of the last event of the kind */
 } helio_flight_trigger;
 
 /* Reads names of events and severities (error: all events of that severity), separated by commas;
  * "" and "none": none.  Returns 0 or HELIO_ERR_OPTION. */
 int helio_flight_trigger_read(helio_flight_trigger *trigger, const char *text);
-/* An event was told; returns whether to freeze. */
+/* An event was sent; returns whether to freeze. */
 bool helio_flight_trigger_fires(helio_flight_trigger *trigger, uint32_t event, int64_t now_ns);
 /* Name of a kind of event. */
 const char *helio_flight_trigger_name(uint32_t event);

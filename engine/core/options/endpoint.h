@@ -42,7 +42,7 @@ int helio_endpoint_parse(const char *text, helio_endpoint *out);
 
 const helio_driver *helio_endpoint_driver(const helio_endpoint *endpoint);
 
-/* Whether they lead to the same place. */
+/* Whether both name the same destination. */
 bool helio_endpoint_equal(const helio_endpoint *a, const helio_endpoint *b);
 
 #endif

@@ -296,7 +296,7 @@ static bool decode(const char *from, size_t length, char *to, size_t size) {
     return true;
 }
 
-/* Reads a value that nobody wants, for its mistakes. */
+/* Checks a value that is not used. */
 static int check_value(const option_row *row, const char *text) {
     union {
         char *string;

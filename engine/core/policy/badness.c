@@ -46,7 +46,7 @@ void helio_badness_feed(helio_badness *badness, const helio_badness_look *look) 
         };
         return;
     }
-    /* One that reports tells what it missed; of another make only what it asks for is known. */
+    /* A receiver that reports gives its loss; of one that does not, only requests are known. */
     const double lost = since(view->lost, &badness->lost), naks = since(view->naks, &badness->naks);
     const double missed = view->flags & HELIO_VIEW_REPORTS ? lost : naks;
     const double behind =
@@ -99,7 +99,7 @@ static int gravity(const helio_receiver_view *view, helio_behaviour class) {
 
 double helio_badness_of(const helio_badness *badness, const helio_receiver_view *view,
                         helio_behaviour class) {
-    if (view->flags & HELIO_VIEW_LEFT) { /* it said goodbye: nobody's trouble */
+    if (view->flags & HELIO_VIEW_LEFT) { /* it left: no trouble */
         return 0;
     }
     if (is_another(badness, view)) {

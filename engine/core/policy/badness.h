@@ -1,21 +1,21 @@
-/* How much trouble a receiver is, as one number that orders the receivers of a stream, or of
+/* How much trouble a receiver causes, as one number that orders the receivers of one stream or of
  * several.
  *
- * Whole part: what is done to it or how it behaves, the graver the more (see helio_badness_of).
- * Fraction: how much of the trouble there can be it has been lately, the mean of five shares from 0
- * to 1, none of which has a threshold:
+ * Whole part: the action in force or the class; a graver one is higher (see helio_badness_of).
+ * Fraction: the recent trouble, the mean of five shares from 0 to 1, none of which has a
+ * threshold:
  *
  *     loss     of the packets sent, those it missed at first
- *     lag      of the packets the history keeps, the most it told to be behind
- *     buffer   of its buffers, the most that was full
- *     given up of the packets sent, those it will never have, tenfold
- *     blame    of the time, what data waited for it
+ *     lag      of the packets in the history, the largest lag it reported
+ *     buffer   of its buffers, the largest fill
+ *     given up of the packets sent, ten times those it will never have
+ *     blame    of the time, the part in which data waited for it
  *
- * "Lately" is a mean whose weights halve in about three seconds of looks, so one bad moment does
- * not stay, and one good moment does not hide what went before.  A new life of a receiver starts
- * from zero.
+ * The means have weights that halve in about three seconds of looks: one bad moment does not stay,
+ * and one good moment does not hide the time before.  A new incarnation of a receiver starts from
+ * zero.
  *
- * A pure function of what it is given. */
+ * A pure function of its inputs. */
 #ifndef HELIO_POLICY_BADNESS_H
 #define HELIO_POLICY_BADNESS_H
 
@@ -26,7 +26,7 @@
 
 /* What is remembered of one receiver; all 0 at first. */
 typedef struct helio_badness {
-    uint64_t receiver; /* whom it is about */
+    uint64_t receiver; /* the receiver */
     uint64_t incarnation;
     uint64_t lost, unrecoverable, naks, lead, blame_ns; /* cumulative, as of the last look */
     /* decaying sums */
@@ -43,7 +43,7 @@ typedef struct helio_badness {
 typedef struct helio_badness_look {
     const helio_receiver_view *view;
     uint64_t lead;            /* newest packet sent */
-    uint64_t lag_packets;     /* the most it told to be behind since the look before */
+    uint64_t lag_packets;     /* largest lag it reported since the look before */
     uint32_t buffer_fill;     /* the most its buffers were full since then, in 65535ths */
     uint64_t history_packets; /* that the history keeps */
     uint64_t blame_ns;        /* ever */

@@ -8,7 +8,7 @@
 
 #include "policy/decision_log.h"
 
-/* clang-format lays such lists out anew each time it runs. */
+/* clang-format changes the layout of such lists each time it runs. */
 /* clang-format off */
 
 /* X(field) */

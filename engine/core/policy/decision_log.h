@@ -1,16 +1,15 @@
-/* The decision log of one stream: everything its policies saw and everything they decided, in
- * order, so that each decision can be made again (decision_reader.h) by the same policies or by
- * others.
+/* The decision log of one stream: all inputs and all decisions of its policies, in order.  The
+ * same policies or others can repeat each decision from it (decision_reader.h).
  *
- * A log is a block of memory, a file that the caller has mapped or not, with a header and records
- * behind it.  A record is a kind, a length and numbers as variable-length integers; the numbers of
- * an interval and of a view are differences to the one before, so a quiet receiver takes some 20
- * bytes.  Layout: docs/decisions.md.
+ * A log is a block of memory, such as a file that the caller has mapped, with a header and records
+ * after it.  A record is a kind, a length and numbers as variable-length integers.  The numbers of
+ * an interval and of a view are differences from the previous one, so a quiet receiver takes about
+ * 20 bytes.  Layout: docs/decisions.md.
  *
- * What is written is never changed: `used` in the header grows when a record is complete, so a
- * reader of a crashed engine's log finds whole records only.  When the memory is used up nothing
- * more is written and the log says so (is_full): a log with a hole could not be replayed.  No
- * allocation after init, no system call.  It knows no clock. */
+ * Written records never change: `used` in the header grows when a record is complete, so a reader
+ * of a crashed engine's log finds whole records only.  When the memory is full, nothing more is
+ * written and the log says so (is_full), because a log with a hole could not be replayed.  No
+ * allocation after init, no system call, no clock. */
 #ifndef HELIO_POLICY_DECISION_LOG_H
 #define HELIO_POLICY_DECISION_LOG_H
 

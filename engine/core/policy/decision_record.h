@@ -1,5 +1,5 @@
-/* Decisions as numbers: what a decision log has of them, and what a decision made again is compared
- * by (docs/decisions.md). */
+/* Decisions as numbers: the form in which a decision log stores them, and in which a repeated
+ * decision is compared (docs/decisions.md). */
 #ifndef HELIO_POLICY_DECISION_RECORD_H
 #define HELIO_POLICY_DECISION_RECORD_H
 
@@ -15,7 +15,7 @@ enum {
     HELIO_DECISION_NUMBERS_OF_ONE = 9, /* of any decision, at most */
 };
 
-/* Store so many numbers. */
+/* Store the numbers of a decision: HELIO_DECISION_*_NUMBERS of them. */
 void helio_decision_of_rate(const helio_rate_decision *decision, uint64_t *numbers);
 void helio_decision_of_slow_receiver(const helio_slow_decision *decision, uint64_t *numbers);
 void helio_decision_of_storm(const helio_storm_decision *decision, uint64_t *numbers);

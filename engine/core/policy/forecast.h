@@ -1,17 +1,18 @@
-/* How far a receiver is behind, and when what it needs leaves the history.
+/* How far a receiver is behind, and when the packets it needs leave the history.
  *
- * A track keeps the last eight sightings of a receiver: when it was heard, where it was, where the
- * source was.  From them: its speed and the source's, how fast the distance between them grows, and
- * whether that growth is itself growing (a receiver that slows down, a source that speeds up).
+ * A track keeps the last eight sightings of a receiver: the time, its position and the newest
+ * packet of the source.  They give its speed, the speed of the source, the growth of the distance
+ * between them, and the acceleration of that growth (a receiver slows down, a source speeds up).
  *
- * What it needs first is just beyond the packets it has or has room for, or what it asked for.  The
- * end of the history follows the newest packet at a distance, so the forecast is the time until
+ * The first packet it needs is the one after the packets it has or has room for, or the oldest one
+ * it requested.  The end of the history follows the newest packet at a distance, so the forecast
+ * is the time until
  *
  *     distance behind = packets the history keeps,
  *
- * with the growth continued as it was seen.  A receiver that keeps up or catches up has none.
+ * if the growth continues.  A receiver that keeps up or catches up has no forecast.
  *
- * A pure function of what it is given. */
+ * A pure function of its inputs. */
 #ifndef HELIO_POLICY_FORECAST_H
 #define HELIO_POLICY_FORECAST_H
 
@@ -47,7 +48,7 @@ static inline void helio_track_init(helio_track *track) {
     track->count = 0;
 }
 
-/* Sightings come in order of time; one at the time of the last reentries it. */
+/* Sightings come in order of time; one at the time of the last replaces it. */
 void helio_track_add(helio_track *track, const helio_sighting *sighting);
 
 /* The last; NULL: none. */
@@ -62,8 +63,8 @@ helio_speed helio_track_speed(const helio_track *track);
 bool helio_track_step(const helio_track *track, int64_t *length_ns, uint64_t *receiver,
                       uint64_t *source);
 
-/* ns from `now_ns` until what it needs leaves a history of so many packets; 0: it has,
- * HELIO_NEVER: it will not, as things are. */
+/* ns from `now_ns` until what it needs leaves a history of that many packets; 0: it has,
+ * HELIO_NEVER: it will not at the current speeds. */
 int64_t helio_track_forecast(const helio_track *track, const helio_speed *speed,
                              uint64_t history_packets, int64_t now_ns);
 

@@ -1,8 +1,9 @@
-/* What is usual among the receivers of a stream: the median of each symptom and how far receivers
- * are from it (median absolute deviation).  Loss that all have is the network's; a receiver is slow
- * only when it is clearly worse than the others.
+/* Usual values among the receivers of a stream: for each symptom the median and the median
+ * absolute deviation.  Loss that all receivers have is the network's; a receiver is slow only when
+ * it is clearly worse than the others.
  *
- * The median stays what it is as long as more than half are well, however bad the rest are. */
+ * The median does not change as long as more than half of the receivers are well, however bad the
+ * rest are. */
 #ifndef HELIO_POLICY_GROUP_H
 #define HELIO_POLICY_GROUP_H
 

@@ -1,6 +1,6 @@
-/* One control interval of a stream: what its source did in it and how things stand at its end.
- * Together with the receivers' views (receivers/receiver_view.h) it is all that a policy decides
- * by, so whoever has them recorded can have every decision made again. */
+/* One control interval of a stream: the activity of its source, and the state at its end.  With
+ * the receivers' views (receivers/receiver_view.h) it is the whole input of a policy, so a
+ * recording of both reproduces every decision. */
 #ifndef HELIO_POLICY_INTERVAL_H
 #define HELIO_POLICY_INTERVAL_H
 
@@ -25,7 +25,7 @@ typedef struct helio_interval {
     uint64_t bytes_sent;
     uint64_t repair_packets;
     uint64_t repair_bytes;
-    uint64_t naks;          /* sequences asked for, all receivers together */
+    uint64_t naks;          /* requests, of all receivers */
     uint64_t offered_bytes; /* what the application wanted to send: submitted, sent or not */
     /* at its end */
     uint64_t rate;            /* bytes per second in force; 0: no limit */
@@ -34,7 +34,7 @@ typedef struct helio_interval {
     uint64_t trail;           /* oldest sequence kept for repair, widened */
     uint64_t history_packets; /* most packets the history keeps */
     uint64_t repairs_waiting;
-    int64_t silence_ns; /* who reports is heard within this time; 0: not known */
+    int64_t silence_ns; /* a receiver that reports does so within this time; 0: unknown */
 } helio_interval;
 
 #endif

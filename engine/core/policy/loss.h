@@ -1,14 +1,14 @@
-/* How much a receiver loses, from counts of its packets, and how sure that is.
+/* How much a receiver loses, from counts of its packets, and how certain that is.
  *
- * Two memories forget at their own pace: `recent`, of a few hundred packets, sees a path that has
- * become too narrow at once; `longer`, of some thousands, tells a loss a little above a threshold
- * from one a little below, which a few hundred packets cannot.
+ * Two memories decay at their own pace.  `recent`, of a few hundred packets, detects at once a
+ * path that has become too narrow.  `longer`, of some thousands, separates a loss slightly above a
+ * threshold from one slightly below, which a few hundred packets cannot.
  *
- * The share of packets lost is never compared with a threshold itself: of a hundred receivers that
- * lose 0.5 % each, the unluckiest has lost 2 % of its last few hundred packets.  What is compared
- * is a lower bound (Wilson's score interval): what it loses at least, but for a chance that shrinks
- * with z.  With z growing with the number of receivers (helio_loss_z) the highest bound of many is
- * exceeded by chance as seldom as that of one. */
+ * The share of packets lost itself is never compared with a threshold: of a hundred receivers that
+ * lose 0.5 % each, the unluckiest has lost 2 % of its last few hundred packets.  A lower bound
+ * (Wilson's score interval) is compared instead: the receiver loses at least that share, except
+ * with a probability that shrinks with z.  z grows with the number of receivers (helio_loss_z), so
+ * the highest bound of many exceeds a threshold by chance as rarely as that of one. */
 #ifndef HELIO_POLICY_LOSS_H
 #define HELIO_POLICY_LOSS_H
 
@@ -30,10 +30,10 @@ typedef struct helio_loss_bound {
     double share;    /* the share itself, of the memory that gave the bound */
 } helio_loss_bound;
 
-/* For the highest bound of so many receivers. */
+/* For the highest bound of `receivers` receivers. */
 double helio_loss_z(uint32_t receivers);
 
-/* So many packets more, and so many of them lost. */
+/* Adds counts; `packets` includes the lost ones. */
 void helio_loss_add(helio_loss *loss, uint64_t lost, uint64_t packets);
 /* Both 0 until there are a hundred packets. */
 helio_loss_bound helio_loss_judge(const helio_loss *loss, double z);

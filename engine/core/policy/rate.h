@@ -1,12 +1,12 @@
-/* How fast a stream may send: one of several policies, chosen by name, changeable while it runs.
+/* Sending rate of a stream: one of several policies, chosen by name, changeable at run time.
  *
- * A policy is a table of functions over a state of its own.  At the end of each control interval it
- * sees the interval and the receivers and says how many bytes per second may leave and up to which
- * packet.  It never sees a message, a socket or a clock.  The stream carries the decision to its
- * token bucket (mode enforce), or only tells of it (observe, advise): a policy that is watched
- * decides as if it acted.
+ * A policy is a table of functions over its own state.  At the end of each control interval it
+ * gets the interval and the receivers.  It decides how many bytes per second may be sent, and up
+ * to which packet.  It never sees a message, a socket or a clock.  In mode enforce the stream
+ * applies the decision to its token bucket; in modes observe and advise it only reports the
+ * decision, and the policy decides as if it were applied.
  *
- * A new policy: a file rate_<name>.c, and a line here and in rate.c. */
+ * A new policy needs a file rate_<name>.c, and a line here and in rate.c. */
 #ifndef HELIO_POLICY_RATE_H
 #define HELIO_POLICY_RATE_H
 

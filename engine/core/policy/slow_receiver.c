@@ -8,15 +8,15 @@
 
 enum {
     LEAVE_WINDOWS = 10,
-    SHARED_DWELLS = 8,   /* for who came into trouble with many */
+    SHARED_DWELLS = 8,   /* for a receiver in trouble together with many */
     PATIENT_DWELLS = 4,  /* that pacing is given to help */
-    NEAR_WINDOWS = 2,    /* with a loss in sight, to be told of */
+    NEAR_WINDOWS = 2,    /* with a loss in sight, before it is reported */
     DECISIONS_PLACE = 3, /* most decisions about one receiver in an interval */
 };
 
 #define HOUR_NS (3600 * HELIO_SECOND)
 #define FORECAST_MARGIN 2   /* a trend is not a promise */
-#define FORECAST_BEHIND 0.1 /* of the history: closer than that, it is not told */
+#define FORECAST_BEHIND 0.1 /* of the history: a smaller lag is not reported */
 
 int helio_slow_receivers_init(helio_slow_receivers *engine,
                               const helio_slow_receivers_config *config) {
@@ -236,7 +236,7 @@ static void isolate(helio_slow_receivers *engine, helio_slow_receiver *receiver,
     const helio_slow_receivers_config *config = &engine->config;
     receiver->isolation = expels ? HELIO_ISOLATION_EXPELLED : HELIO_ISOLATION_SUSPENDED;
     receiver->isolated_until_ns = now_ns + (expels ? config->expel_ns : config->suspend_ns);
-    receiver->was_told = false;
+    receiver->was_reported = false;
     if (!expels) {
         receiver->suspended_ns[receiver->suspensions++ % HELIO_SLOW_SUSPENSIONS_MAX] = now_ns;
     }
@@ -304,10 +304,10 @@ static void climb(helio_slow_receivers *engine, helio_slow_receiver *receiver,
             return;
         }
     }
-    /* What stands at it at the top is said again before it is over. */
-    const bool stands =
+    /* The action in force at the top rung is repeated before it ends. */
+    const bool is_lasting =
         receiver->rung == HELIO_ACTION_SHED || receiver->rung == HELIO_ACTION_SUSPEND_NAKS;
-    if (stands && receiver->rung == top && applies(engine, receiver, top) &&
+    if (is_lasting && receiver->rung == top && applies(engine, receiver, top) &&
         receiver->apart >= HELIO_SLOW_DWELL_WINDOWS &&
         now_ns - receiver->acted_ns >= engine->config.suspend_ns) {
         take(engine, receiver, view, index, receiver->rung, now_ns);
@@ -324,8 +324,8 @@ static void foresee(helio_slow_receivers *engine, helio_slow_receiver *receiver,
     const bool is_near =
         symptoms->forecast_ns <= notice_ns && symptoms->value[HELIO_SYMPTOM_LAG] >= FORECAST_BEHIND;
     receiver->near = is_near ? receiver->near + 1 : 0;
-    if (receiver->near >= NEAR_WINDOWS && !receiver->was_told) {
-        receiver->was_told = true;
+    if (receiver->near >= NEAR_WINDOWS && !receiver->was_reported) {
+        receiver->was_reported = true;
         helio_slow_decision *decision =
             say_about(engine, receiver, index, HELIO_ACTION_FORECAST, now_ns);
         decision->symptom = HELIO_SYMPTOM_LAG;
@@ -333,7 +333,7 @@ static void foresee(helio_slow_receivers *engine, helio_slow_receiver *receiver,
         decision->threshold = engine->config.lag;
         decision->duration_ns = symptoms->forecast_ns;
     } else if (symptoms->forecast_ns > 2 * notice_ns && receiver->below >= LEAVE_WINDOWS) {
-        receiver->was_told = false;
+        receiver->was_reported = false;
     }
 }
 
@@ -361,19 +361,19 @@ static void tend(helio_slow_receivers *engine, helio_slow_receiver *receiver,
     if (now_ns >= receiver->isolated_until_ns) {
         release(engine, receiver, index, "its time is over", now_ns);
     } else if (engine->config.enforces && !(view->flags & flag)) {
-        come_free(receiver); /* somebody else let it go */
+        come_free(receiver); /* the action was ended elsewhere */
     } else if (!expelled && receiver->well >= HELIO_SLOW_DWELL_WINDOWS) {
         release(engine, receiver, index, "it is well again", now_ns);
     }
 }
 
-/* Who asks for nothing because it was told so is not well for that. */
+/* A receiver that requests nothing because of an action is not well for that reason. */
 static bool may_recover(const helio_slow_receivers *engine, const helio_slow_receiver *receiver,
                         int64_t now_ns) {
-    const bool stands = receiver->rung >= HELIO_ACTION_SHED;
-    const bool is_told = receiver->watch.symptoms.has_position;
+    const bool is_in_force = receiver->rung >= HELIO_ACTION_SHED;
+    const bool is_known = receiver->watch.symptoms.has_position;
     return receiver->below >= LEAVE_WINDOWS &&
-           (!stands || (is_told && receiver->worst != HELIO_SYMPTOM_NAKS) ||
+           (!is_in_force || (is_known && receiver->worst != HELIO_SYMPTOM_NAKS) ||
             now_ns - receiver->acted_ns >= engine->config.suspend_ns);
 }
 

@@ -54,7 +54,7 @@ void helio_slow_receivers_pace(helio_slow_receivers *engine, const helio_interva
             continue;
         }
         any = true;
-        /* Who catches up is going slowly enough, and what it takes now is what it is given. */
+        /* For a receiver that catches up the rate is low enough; its speed is the rate itself. */
         if (receiver->has_closed && receiver->above > 0 &&
             (class == HELIO_BEHAVIOUR_FALLING_BEHIND || class == HELIO_BEHAVIOUR_STALLED)) {
             helio_slow_receivers_pace_to(engine, receiver);

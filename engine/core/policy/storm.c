@@ -39,7 +39,7 @@ static void learn(helio_storm *storm, double load, int64_t length_ns) {
     storm->learnt_ns = memory_ns;
 }
 
-/* The slice so many before the one under way, at most PROGRESS_SLICES. */
+/* An earlier slice, counted back from the current one, at most PROGRESS_SLICES. */
 static const helio_storm_slice *ended(const helio_storm *storm, uint64_t back) {
     return &storm->ended[(storm->slice - back) % HELIO_STORM_PROGRESS_SLICES];
 }

@@ -1,24 +1,24 @@
-/* NAK storms: recovery that has become the overload, and a brake for it.
+/* NAK storms: detection of recovery that has become an overload, and a brake for it.
  *
- * Loss after a burst is mended by repairs, and is then over.  It is a storm when it is not over
- * although what the application offers is back to normal: requests and repairs themselves keep the
- * network full, so repairs are lost or late and asked for again.  Four things together show it, in
- * every slice of 50 ms (one may be missing) for the storm time:
+ * Repairs end the loss of a burst, and then recovery is over.  In a storm recovery does not end
+ * although the offered load is back to normal: requests and repairs themselves fill the network,
+ * so repairs are lost or late and are requested again.  A storm is detected when four conditions
+ * hold in every slice of 50 ms (one slice may be missing) for the storm time:
  *
- *   - the offered load is no more than usual (an average over some seconds, which bursts
- *     hardly enter),
- *   - requests and repairs are a large part of all there is to send,
- *   - most of what is asked for was asked for before,
- *   - neither the repairs that wait nor the requests become fewer: there is no progress.
+ *   - the offered load is at most the usual one (an average over some seconds; bursts hardly
+ *     change it),
+ *   - requests and repairs are a large part of all packets,
+ *   - most of the requests are repeated requests,
+ *   - neither the waiting repairs nor the requests decrease: there is no progress.
  *
- * Steady loss with repairs that work has few repeats, a late receiver asks for everything once, and
- * a burst being mended makes progress; none of them is a storm.
+ * Steady loss with working repairs has few repeats, a late receiver requests everything once, and
+ * recovery after a burst makes progress; none of them is a storm.
  *
- * The brake is a cut-off: nobody asks for anything for a short time that ends by itself.  When the
- * storm is still there a little later, the next one is twice as long, up to 5 s.  It is over when
- * it was not seen for twice the storm time.
+ * The brake is a cut-off: no receiver may request repairs for a short time, which ends
+ * automatically.  If the storm persists soon after it, the next cut-off is twice as long, up to 5
+ * s.  The storm is over when it was not detected for twice the storm time.
  *
- * A pure function of the intervals and of how often was asked again. */
+ * A pure function of the intervals and of the numbers of repeated requests. */
 #ifndef HELIO_POLICY_STORM_H
 #define HELIO_POLICY_STORM_H
 
@@ -54,7 +54,7 @@ typedef struct helio_storm {
     helio_storm_slice ended[HELIO_STORM_PROGRESS_SLICES]; /* the last, a ring */
     /* the usual load */
     double usual;      /* offered bytes per second */
-    int64_t learnt_ns; /* it was learnt for so long */
+    int64_t learnt_ns; /* duration of the learning */
     /* what is seen */
     uint64_t seen;      /* a bit for each slice, the newest the lowest: it looked like a storm */
     uint32_t slices;    /* since the last cut-off was over, or the beginning */
@@ -68,17 +68,17 @@ typedef struct helio_storm {
 typedef struct helio_storm_decision {
     bool began;         /* there is a storm now */
     bool ended;         /* it is over */
-    int64_t cut_off_ns; /* nobody is to ask for so long; 0: nothing is to be done */
+    int64_t cut_off_ns; /* duration of the cut-off to begin; 0: none */
     int64_t lasted_ns;  /* since it was first seen */
     /* the evidence: of the last slice */
-    double repeats; /* share of what was asked for that was asked for again */
+    double repeats; /* repeated requests as a share of all requests */
     double share;   /* of requests and repairs in all packets */
     double load;    /* offered load in relation to the usual */
 } helio_storm_decision;
 
 void helio_storm_init(helio_storm *storm, const helio_storm_config *config);
 
-/* `again`: sequences asked for again within the interval, all receivers together. */
+/* `again`: repeated requests within the interval, of all receivers together. */
 helio_storm_decision helio_storm_decide(helio_storm *storm, const helio_interval *interval,
                                         uint64_t again);
 

@@ -1,16 +1,16 @@
-/* One receiver as the slow-receiver engine watches it: what it said and what was counted becomes
- * symptoms, window by window.
+/* One receiver as the slow-receiver engine watches it: reports and counts become symptoms, window
+ * by window.
  *
- * A window lasts at least a third of the dwell time, until 200 packets were seen (or five times as
- * long, on a stream with few), and until the receiver was heard when it is one that reports.  Each
- * stands for itself: nothing is smoothed over windows, so a burst spoils the one or two it falls
- * into and no more, and three bad ones in a row are three independent pieces of evidence.
+ * A window lasts at least a third of the dwell time, and until 200 packets were seen (or five
+ * times as long, on a stream with few packets).  If the receiver reports, the window also lasts
+ * until a report came.  Nothing is smoothed over windows: a burst spoils only the one or two
+ * windows it falls into, and three bad windows in a row are three independent pieces of evidence.
  *
- * The class says how it behaves, not how bad it is: a receiver far behind that catches up is
- * RECOVERING, one that stands still while data flows is STALLED however little it is behind.  It
- * changes when two windows agree.
+ * The class says how the receiver behaves, not how bad it is: a receiver far behind that catches
+ * up is RECOVERING; one that makes no progress while data flows is STALLED, however little it is
+ * behind.  The class changes when two windows agree.
  *
- * A pure function of what it is given. */
+ * A pure function of its inputs. */
 #ifndef HELIO_POLICY_WATCH_H
 #define HELIO_POLICY_WATCH_H
 
@@ -23,10 +23,10 @@
 typedef enum helio_symptom {
     HELIO_SYMPTOM_NONE,
     HELIO_SYMPTOM_LOSS,   /* share of its packets it missed at first */
-    HELIO_SYMPTOM_NAKS,   /* packets it asked for first, per second */
+    HELIO_SYMPTOM_NAKS,   /* first requests per second */
     HELIO_SYMPTOM_LAG,    /* packets it is behind, as a share of the history */
     HELIO_SYMPTOM_BUFFER, /* how full its buffers are */
-    HELIO_SYMPTOM_SILENCE /* it reports, and was not heard while data flowed */
+    HELIO_SYMPTOM_SILENCE /* it reports, and no report came while data flowed */
 } helio_symptom;
 
 enum { HELIO_SYMPTOMS = HELIO_SYMPTOM_SILENCE + 1 };
@@ -35,7 +35,7 @@ typedef enum helio_behaviour {
     HELIO_BEHAVIOUR_UNKNOWN,        /* no window is over yet */
     HELIO_BEHAVIOUR_OK,             /* it keeps up */
     HELIO_BEHAVIOUR_FALLING_BEHIND, /* it is behind and does not catch up */
-    HELIO_BEHAVIOUR_STALLED,        /* it stands still while data flows, and is heard */
+    HELIO_BEHAVIOUR_STALLED,        /* no progress while data flows, and it reports */
     HELIO_BEHAVIOUR_STOPPED,        /* it is silent while data flows, or has left */
     HELIO_BEHAVIOUR_RECOVERING,     /* it is behind and catches up */
 } helio_behaviour;
@@ -44,18 +44,18 @@ typedef enum helio_behaviour {
 typedef struct helio_symptoms {
     double value[HELIO_SYMPTOMS]; /* by helio_symptom; NONE is not used */
     double loss_least;            /* of the loss: what chance alone does not explain */
-    double repeats;               /* share of what it asked for that it had asked for before */
-    double late;                  /* packets it asked for that had left the history */
+    double repeats;               /* repeated requests as a share of its requests */
+    double late;                  /* requests for packets that had left the history */
     int64_t length_ns;            /* of the window */
     int64_t until_ns;             /* its end; 0: there was none yet */
-    bool has_position;            /* lag and speed are told by the receiver */
+    bool has_position;            /* the receiver reports lag and speed */
     bool asked;                   /* for repairs */
-    helio_speed speed;            /* of late, over some windows */
+    helio_speed speed;            /* recent, over some windows */
     int64_t forecast_ns;          /* until what it needs leaves the history; HELIO_NEVER */
 } helio_symptoms;
 
 typedef struct helio_watch {
-    uint64_t receiver; /* whom it is about; another one in its entry begins anew */
+    uint64_t receiver; /* the receiver; another one in its entry resets the watch */
     uint64_t incarnation;
     bool is_begun;
     /* cumulative counts as last seen */
@@ -63,7 +63,7 @@ typedef struct helio_watch {
     /* the window under way */
     int64_t opened_ns;
     uint64_t window_came, window_lost, window_naks, window_again, window_late, window_sent;
-    uint64_t again; /* asked for again in the last interval */
+    uint64_t again; /* repeated requests in the last interval */
     bool has_news;
     bool is_sighted;
     bool is_waited_for;      /* data flowed, or waited to */

@@ -1,14 +1,13 @@
-/* How far a source may send ahead of its receivers: what they have passed on and the room they tell
- * of.
+/* How far a source may send ahead of its receivers, from their positions and the room they report.
  *
- *   max     as far as the one with the most room: the fast are not held up, the slow may lose
- *   min     as far as all have room: nobody loses for want of room, the slowest sets the pace
- *   tagged  as far as all have room that say of themselves they set the pace
+ *   max     as far as the receiver with the most room: slow ones may lose packets
+ *   min     as far as all have room: none loses for lack of room, the slowest sets the pace
+ *   tagged  as far as all receivers have room that report that they set the pace
  *
- * (Aeron's multicast flow controls.)  Receivers count that report, have been heard within
- * `silence_ns`, and are neither suspended nor expelled nor gone; while fewer than `least` count,
- * nothing may be sent beyond the newest packet sent already.  With nobody to wait for there is no
- * limit.
+ * (Aeron's multicast flow controls.)  A receiver counts if it has reported within `silence_ns` and
+ * is neither suspended nor expelled, and has not left.  While fewer than `least` receivers count,
+ * nothing may be sent beyond the newest packet already sent.  With no receiver to wait for there
+ * is no limit.
  *
  * A pure function of the views. */
 #ifndef HELIO_POLICY_WINDOW_H
@@ -29,7 +28,7 @@ typedef enum helio_window_rule {
 typedef struct helio_window_config {
     helio_window_rule rule;
     uint32_t least;     /* receivers there must be */
-    int64_t silence_ns; /* one not heard for this long is not waited for */
+    int64_t silence_ns; /* a receiver without a report for this long does not count */
 } helio_window_config;
 
 typedef struct helio_window_limit {
@@ -37,7 +36,7 @@ typedef struct helio_window_limit {
     helio_receiver_index index; /* of the receiver that sets it; UINT32_MAX: none */
     bool is_short;              /* there are fewer receivers than there must be */
     uint32_t
-        progress; /* packets after which receivers should tell: a quarter of the least window */
+        progress; /* packets after which receivers should report: a quarter of the least window */
 } helio_window_limit;
 
 /* `lead`: newest sequence sent. */

@@ -1,8 +1,8 @@
-/* What receivers have acknowledged of a transmitter's messages, on its way to the application:
- * notices, the newest of each receiver, and threads that wait for acknowledgements.
+/* Acknowledgements of a transmitter's messages on their way to the application: notices, the
+ * newest of each receiver, and threads that wait for acknowledgements.
  *
- * The engine writes notices and ends waits; the lock is held for a copy.  Nothing is noted before
- * somebody asked for notices. */
+ * The engine writes notices and ends waits; the lock is held for one copy.  No notice is kept
+ * before the application has requested notices. */
 #ifndef HELIO_QUEUE_ACKED_H
 #define HELIO_QUEUE_ACKED_H
 
@@ -17,7 +17,7 @@
 
 /* A thread that waits; lives on its stack. */
 typedef struct helio_ack_wait {
-    uint64_t queued;   /* place in the submit queue; what is before it is waited for */
+    uint64_t queued;   /* index in the submit queue; messages before it are waited for */
     uint64_t sequence; /* newest packet of it, once it was sent */
     uint32_t receivers;
     bool is_sent;

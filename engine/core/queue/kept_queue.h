@@ -1,27 +1,28 @@
-/* A bounded queue that decides itself what stays in it when there is no room: the policies of
+/* A bounded queue that chooses the messages it keeps when there is no room: the policies of
  * overflow.
  *
- *   block     what finds no room is refused
- *   newest    what finds no room is dropped
- *   oldest    the oldest go
- *   conflate  a message takes the place of an older one of the same key; without one, the oldest go
- *   priority  the lowest go, among them the oldest; a newcomer lower than all that is there is
- *             dropped itself
+ *   block     a message without room is refused
+ *   newest    a message without room is dropped
+ *   oldest    the oldest messages are dropped
+ *   conflate  a message replaces an older one of the same key; without one, the oldest are dropped
+ *   priority  the lowest messages are dropped, the oldest of them first; a new message lower than all
+ *             others is dropped itself
  *
- * The bound is a number of bytes, each message with its overhead, and of messages.  A message
- * longer than the bound is taken when it is the only one.  Messages can grow too old.
+ * The bounds are a number of bytes (each message with its overhead) and a number of messages.  A
+ * message longer than the bound is accepted if the queue is empty.  Messages can also expire by
+ * age.
  *
- * Key and priority are bytes of the message: those from key_offset on, the one at priority_offset
- * (higher is more important).  A message too short for its key has none and is never conflated; one
- * too short for its priority has the lowest.
+ * Key and priority are bytes of the message: the key starts at key_offset, the priority is the
+ * byte at priority_offset (higher is more important).  A message too short for its key has none
+ * and is never conflated; one too short for its priority has the lowest.
  *
- * Messages lie one behind the other in an arena, which is compacted when its end is reached: at
- * most once while half the bound is written.  Nothing is allocated but memory for messages longer
- * than a quarter of the bound.  What is taken is copied to a place of the taker's, where it stays
+ * Messages lie one after the other in an arena, which is compacted when its end is reached: at
+ * most once while half the bound is written.  Only messages longer than a quarter of the bound
+ * need an allocation.  A message that is taken is copied to memory of the taker and stays there
  * until give_back.
  *
- * It knows no threads: whoever shares it has a lock.  Only the two numbers of what waits may be
- * read without. */
+ * It knows no threads: a shared queue needs a lock.  Only the two counts of waiting messages and
+ * bytes may be read without it. */
 #ifndef HELIO_QUEUE_KEPT_QUEUE_H
 #define HELIO_QUEUE_KEPT_QUEUE_H
 

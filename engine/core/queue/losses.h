@@ -1,6 +1,6 @@
-/* Losses a receiver has not been asked for yet, oldest first: a ring that grows up to a limit and
- * then forgets the oldest.  (Nothing is forgotten for good: each loss is an event and counted in
- * messages_lost as well.) */
+/* Losses that the application has not fetched from a receiver yet, oldest first: a ring that grows
+ * up to a limit and then drops the oldest.  (No loss goes unnoticed: each is an event and is
+ * counted in messages_lost.) */
 #ifndef HELIO_QUEUE_LOSSES_H
 #define HELIO_QUEUE_LOSSES_H
 

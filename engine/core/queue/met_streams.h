@@ -1,11 +1,12 @@
-/* The streams a receiver met, by the numbers it gave them.
+/* The streams a receiver has discovered, by the numbers it gave them.
  *
- * A stream that has ended stays while messages of it wait for the application or may be in its
- * hands, and for as long as it is among the last HELIO_MET_ENDED_KEPT that ended: the application
- * may ask for its name.  So what is kept does not grow with the streams that ever came, but with
- * those that are there and with the messages that wait.
+ * An ended stream stays while its messages wait for the application or may be in use by it, and
+ * while it is among the last HELIO_MET_ENDED_KEPT that ended, because the application may request
+ * its name.  So memory grows with the present streams and the waiting messages, not with all
+ * streams ever seen.
  *
- * The engine's thread adds, ends and forgets; others look, under the receiver's lock. */
+ * The engine's thread adds, ends and removes streams; other threads read under the receiver's
+ * lock. */
 #ifndef HELIO_QUEUE_MET_STREAMS_H
 #define HELIO_QUEUE_MET_STREAMS_H
 
@@ -26,7 +27,7 @@ typedef struct helio_met_stream {
     helio_tsi tsi;
     char text[HELIO_TSI_TEXT];
     uint32_t number;
-    _Atomic uint64_t acknowledged; /* messages before this number are, says the application */
+    _Atomic uint64_t acknowledged; /* messages before this number, by the application */
     uint64_t acknowledged_told;    /* the same, as the engine knows */
     uint64_t lent;                 /* messages that went to the application without the queue */
     /* Trimmed of its messages, under the queue's lock, and as counted. */

@@ -1,5 +1,5 @@
-/* Notices of sources that a receiver has not been asked for yet, oldest first; of too many the
- * oldest are forgotten.  (Each is an event as well.) */
+/* Notices of sources that the application has not fetched from a receiver yet, oldest first.  When
+ * there are too many, the oldest are dropped.  (Each is an event as well.) */
 #ifndef HELIO_QUEUE_NOTICES_H
 #define HELIO_QUEUE_NOTICES_H
 

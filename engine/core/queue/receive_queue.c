@@ -38,7 +38,7 @@ typedef struct kept_head {
 } kept_head;
 _Static_assert(sizeof(kept_head) % 8 == 0, "heads are multiples of 8");
 
-static const double LOW_WATER = 0.5; /* unless told otherwise */
+static const double LOW_WATER = 0.5; /* default */
 
 int helio_receive_queue_init(helio_receive_queue *queue, size_t bytes) {
     memset(queue, 0, sizeof *queue);

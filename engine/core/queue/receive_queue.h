@@ -1,15 +1,15 @@
 /* Messages on their way from the engine to the application: one producer, one consumer, no locks.
- * What the consumer was given stays where it is until it takes again.  A message too long for the
- * ring has memory of its own; only a reference is queued.
+ * A message stays valid until the consumer takes again.  A message too long for the ring has its
+ * own memory; only a reference is queued.
  *
- * Once full, the queue refuses until it has drained to its low water, so that delivery resumes in
- * one go and not message by message.
+ * Once full, the queue refuses messages until it has drained to its low water, so that delivery
+ * resumes once and not for each message.
  *
- * Messages whose latency is measured carry the moment they came in; what they waited for the
- * application its own thread counts, into histograms that have no other writer.
+ * Messages whose latency is measured carry their time of arrival.  The application's thread counts
+ * how long they waited for it, in histograms that have no other writer.
  *
- * A queue that is bound by a number of messages, or that trims some, has no ring but a kept queue,
- * and a lock both sides take. */
+ * A queue with a bound on the number of messages, or one that trims messages, has a kept queue in
+ * place of the ring, and a lock that both sides take. */
 #ifndef HELIO_QUEUE_RECEIVE_QUEUE_H
 #define HELIO_QUEUE_RECEIVE_QUEUE_H
 

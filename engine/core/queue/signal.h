@@ -1,8 +1,8 @@
-/* Lets threads sleep until another has news, at the price of one fence and one load for the other
- * while nobody sleeps.
+/* Lets threads sleep until another thread has news.  While no thread sleeps, the notifier pays one
+ * fence and one load.
  *
  * The sleeper:  uint32_t seen = helio_signal_prepare(s);  look once more;  helio_signal_wait(s,
- * seen, deadline) or _cancel. The other:    publish the news;  helio_signal_notify(s). */
+ * seen, deadline) or _cancel.  The notifier: publish the news;  helio_signal_notify(s). */
 #ifndef HELIO_QUEUE_SIGNAL_H
 #define HELIO_QUEUE_SIGNAL_H
 

@@ -1,10 +1,10 @@
-/* Messages on their way from the application to the engine: many producers under a lock they hold
- * for the time of one copy, one consumer that takes none.  A message too long for the ring waits in
- * memory of its own; only a reference is queued, and the room it may take is that of the ring
- * again.
+/* Messages on their way from the application to the engine: many producers under a lock held for
+ * one copy, one consumer that needs no lock.  A message too long for the ring waits in its own
+ * memory; only a reference is queued, and such memory may total the size of the ring.
  *
- * A queue that is bound by a number of messages, or that drops some when it is full, has no ring
- * but a kept queue; its consumer takes the producers' lock too, and takes messages with _take. */
+ * A queue with a bound on the number of messages, or one that drops messages when it is full, has
+ * a kept queue in place of the ring.  Its consumer takes the producers' lock too, and takes
+ * messages with _take. */
 #ifndef HELIO_QUEUE_SUBMIT_QUEUE_H
 #define HELIO_QUEUE_SUBMIT_QUEUE_H
 
@@ -21,7 +21,7 @@ typedef struct helio_submitted {
     const void *data;
     size_t length;
     int64_t submit_ns;   /* wall clock */
-    int64_t intended_ns; /* when it was to be sent, wall clock; 0: not told */
+    int64_t intended_ns; /* when it was to be sent, wall clock; 0: not given */
 } helio_submitted;
 
 typedef struct helio_submit_queue {

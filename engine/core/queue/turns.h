@@ -1,8 +1,7 @@
-/* Threads that wait for room in one queue take turns: whoever came first goes first, one after the
- * other, and while somebody waits nobody else gets in before.  A thread that has had its turn holds
- * a pass for one try.
+/* Threads that wait for room in one queue take turns in order of arrival.  While a thread waits,
+ * no other may write before it.  A thread that has had its turn holds a pass for one try.
  *
- * All under the lock of the queue's producers.  Only the first of them watches the queue; the
+ * All under the lock of the queue's producers.  Only the first thread watches the queue; the
  * others sleep until they are first. */
 #ifndef HELIO_QUEUE_TURNS_H
 #define HELIO_QUEUE_TURNS_H

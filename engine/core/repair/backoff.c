@@ -18,7 +18,7 @@ static int64_t interval_of(double group_size, int64_t round_trip_ns) {
     return (int64_t)(6 * (double)round_trip_ns * (spread > 1 ? spread : 1));
 }
 
-/* Finds T and G anew. */
+/* Computes T and G again. */
 static void settle(helio_backoff *backoff) {
     const helio_backoff_config *config = &backoff->config;
     backoff->group_size = config->group_size ? config->group_size : 1;

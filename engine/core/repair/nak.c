@@ -391,7 +391,7 @@ void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
     nak->excused_until_ns = until_ns > now_ns ? until_ns : now_ns;
 }
 
-/* There is no room to ask for it now. */
+/* There is no room to request it now. */
 static void put_off(helio_nak *nak, helio_nak_entry *entry) {
     enter(nak, entry, HELIO_NAK_BACK_OFF, HELIO_NEVER);
     entry->is_put_off = true;

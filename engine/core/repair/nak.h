@@ -95,7 +95,7 @@ typedef struct helio_nak {
     uint64_t ask_room;       /* sequences that may be asked for; the caller's, at first no limit */
     uint64_t put_off;        /* sequences put off */
     uint64_t put_off_ever;   /* how often one was */
-    int64_t held_until_ns;   /* nothing is asked for before */
+    int64_t held_until_ns;   /* no request is made before */
     int64_t excused_ns;      /* time excused in all, but for the span that began last */
     int64_t excused_from_ns; /* that span */
     int64_t excused_until_ns;
@@ -125,7 +125,7 @@ typedef struct helio_nak_round {
 int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed);
 void helio_nak_fini(helio_nak *nak);
 size_t helio_nak_memory(const helio_nak *nak);
-/* Bytes for a receive window of so many packets. */
+/* Bytes for a receive window of that many packets. */
 size_t helio_nak_memory_of(size_t capacity);
 /* Follows a receive window that grows.  0, or NOMEM and nothing has changed. */
 int helio_nak_grow(helio_nak *nak, size_t capacity);

@@ -81,7 +81,7 @@ static bool was_served(const helio_repair_fan *fan, uint64_t destinations) {
 
 /* ---- lines ---- */
 
-/* Who asks, and for what. */
+/* The receiver and its request. */
 typedef struct request {
     uint32_t asker;
     helio_allowance *allowance;

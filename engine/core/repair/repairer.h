@@ -76,7 +76,7 @@ typedef struct helio_repairer_config {
 
 /* What a NAK is answered. */
 typedef struct helio_repair_answer {
-    size_t naks;                                    /* sequences it asked for */
+    size_t naks;                                    /* its requests */
     uint32_t confirmed[1 + HELIO_PGM_NAK_LIST_MAX]; /* to all; none when they were a moment ago */
     size_t confirmed_count;
     uint32_t shed[1 + HELIO_PGM_NAK_LIST_MAX]; /* to the asker alone: it is not repaired */

@@ -1,9 +1,9 @@
-/* Whether a stream is congested: something has kept messages waiting - the rate, receivers, a full
- * channel - for longer than a time without their queues having been empty in between.  It is over
- * when nothing has waited for the same time, so a stream on the verge does not flicker.
+/* Whether a stream is congested: messages have waited - for the rate, receivers or a full channel
+ * - longer than a limit, and their queues were never empty in between.  Congestion ends when no
+ * message has waited for the same time, so a stream at the verge does not flicker.
  *
- * Whoever sees messages wait says so, as often as it sees it, and whoever sees none.  It knows no
- * clock, and tells nobody. */
+ * Callers report each time they see messages wait, and each time they see none.  It knows no clock
+ * and sends no events. */
 #ifndef HELIO_RUNTIME_CONGESTION_H
 #define HELIO_RUNTIME_CONGESTION_H
 
@@ -13,7 +13,7 @@
 #include "send/admit.h"
 
 typedef struct helio_congestion {
-    int64_t limit_ns; /* that long is too long */
+    int64_t limit_ns; /* a longer wait is congestion */
     int64_t since_ns; /* messages have waited since; 0: none do */
     int64_t seen_ns;  /* they were last seen to */
     bool is_on;

@@ -1,6 +1,6 @@
-/* Commands from other programs (heliograph ctl), through the ring in the segment: taken within the
- * chores, carried out on the engine's thread, answered with a code and a sentence, and each of them
- * told as an event, also when it is refused.  ADR 0015. */
+/* Commands from other programs (heliograph ctl), through the ring in the segment.  The engine's
+ * thread takes them within the chores, executes them, and answers with a code and a sentence.
+ * Each command is reported as an event, also a refused one.  ADR 0015. */
 #ifndef HELIO_RUNTIME_CONTROL_H
 #define HELIO_RUNTIME_CONTROL_H
 

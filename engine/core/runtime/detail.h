@@ -1,4 +1,4 @@
-/* The level of detail as people set it: with `heliograph ctl level`, and with
+/* The level of detail as operators set it: with `heliograph ctl level` or with
  * helio_instance_set_level (stats/levels.h has the rules). */
 #ifndef HELIO_RUNTIME_DETAIL_H
 #define HELIO_RUNTIME_DETAIL_H

@@ -1,9 +1,9 @@
 /* One engine: its statistics, its lanes and the thread that works them.
  *
  * A lane is one channel with its machine: helio_tx_lane (a stream being sent) or helio_rx_lane (an
- * endpoint being received). All of this belongs to the engine's thread - in mode `poll`, to the
- * caller's.  Other threads meet it in few places only: the command queue, the submit queues, the
- * receive queues, and acknowledgements on their way (acked.h; helio_receiver_ack). */
+ * endpoint being received). All of this belongs to the engine's thread; in mode `poll`, to the
+ * caller's.  Other threads share only the command queue, the submit queues, the receive queues,
+ * and acknowledgements on their way (acked.h; helio_receiver_ack). */
 #ifndef HELIO_RUNTIME_INSTANCE_H
 #define HELIO_RUNTIME_INSTANCE_H
 

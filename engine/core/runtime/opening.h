@@ -1,5 +1,5 @@
-/* What creating a transmitter and creating a receiver have in common: endpoint, topic and options,
- * read and checked. */
+/* Common part of creating a transmitter or a receiver: reads and checks endpoint, topic and
+ * options. */
 #ifndef HELIO_RUNTIME_OPENING_H
 #define HELIO_RUNTIME_OPENING_H
 

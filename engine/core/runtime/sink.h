@@ -7,12 +7,12 @@
 
 helio_sink helio_receiver_sink(helio_receiver *receiver);
 
-/* Sets the gauges of the receiver's queue, trims what is too old, and tells what was trimmed and
- * how full it is. */
+/* Sets the gauges of the receiver's queue, trims what is too old, and reports trimmed messages and
+ * the fill. */
 void helio_receiver_refresh(helio_receiver *receiver, helio_moment moment);
-/* The last time: all that was trimmed is told. */
+/* The last time: reports all trimmed messages. */
 void helio_receiver_settle(helio_receiver *receiver, helio_moment moment);
-/* Tells when the queue crosses its marks. */
+/* Reports marks the queue crosses. */
 void helio_receiver_watch(helio_receiver *receiver, int64_t wall_ns);
 /* The application counts what messages of the stream wait for it as the level of detail has it. */
 void helio_receiver_open_waits(helio_receiver *receiver, helio_met_stream *met);
@@ -21,7 +21,7 @@ void helio_receiver_on_trim(helio_passage *passage, int cause);
 
 /* The application has acknowledged something that the endpoint does not know of yet. */
 bool helio_receiver_has_acks(const helio_receiver *receiver);
-/* Tells the endpoint. */
+/* Notifies the endpoint. */
 void helio_receiver_pass_acks(helio_receiver *receiver, helio_moment moment);
 
 #endif

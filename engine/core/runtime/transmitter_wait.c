@@ -133,7 +133,7 @@ static int wait_queued(helio_transmitter *transmitter, size_t length, int64_t de
                                              helio_transmitter_cause(transmitter, length));
 }
 
-/* With overflow=refuse nobody waits for room. */
+/* With overflow=refuse no call waits for room. */
 static int wait_never(helio_transmitter *transmitter, size_t length) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_admission answer = HELIO_ADMIT_GO;
