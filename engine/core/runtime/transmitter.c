@@ -357,7 +357,8 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     helio_tx_lane_look(lane);
     const bool keeps = queue->kept != NULL;
     bool is_new = keeps && helio_tx_lane_drain_kept(lane, transmitter, moment);
-    const bool is_paced = helio_tx_stream_is_paced(lane->stream);
+    int64_t submit_ns = moment.wall_ns;
+    bool is_paced = helio_tx_stream_is_paced(lane->stream);
     const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
     int error = 0;
     size_t done = 0, counted = 0;
@@ -367,8 +368,15 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             error = helio_transmitter_fail_size(transmitter, message->length);
             break;
         }
+        if (done > 0 && helio_tx_lane_should_hear(lane)) {
+            helio_submit_queue_accept(queue, done - counted);
+            counted = done;
+            moment = helio_tx_lane_hear(lane);
+            is_paced = helio_tx_stream_is_paced(lane->stream);
+        }
         if (is_paced) { /* each at its own time, as a long one may have waited */
             moment = helio_clock_read(&transmitter->instance->clock);
+            submit_ns = moment.wall_ns;
         }
         helio_admission answer = helio_transmitter_admit(transmitter, message->length, moment);
         if (answer == HELIO_ADMIT_GO && keeps && helio_submit_queue_has_messages(queue)) {
@@ -385,14 +393,14 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             is_new = true;
             const size_t run = helio_tx_stream_append_run(
                 lane->stream, transmitter->topic, message, count - done,
-                transmitter->max_message_bytes, moment.wall_ns, intended_ns, moment);
+                transmitter->max_message_bytes, submit_ns, intended_ns, moment);
             if (run > 0) {
                 done += run;
                 continue;
             }
-            error = helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
-                                                    message->length, moment.wall_ns, intended_ns,
-                                                    moment);
+            error =
+                helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
+                                                message->length, submit_ns, intended_ns, moment);
         } else if (keeps && answer != HELIO_ADMIT_ACKERS) {
             error = push(transmitter, message, intended_ns, moment);
         } else {

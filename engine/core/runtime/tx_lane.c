@@ -62,6 +62,7 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
         helio_tx_lane_flush_channel(lane);
     }
     lane->packets_queued += copies;
+    lane->unheard++;
     lane->room -= lane->room > 0;
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
@@ -139,6 +140,7 @@ static void plan_read(helio_tx_lane *lane, size_t count, int64_t now_ns) {
 }
 
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_moment moment) {
+    lane->unheard = 0;
     if (moment.now_ns < lane->read_due_ns) {
         return 0;
     }
@@ -155,6 +157,17 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_moment moment) {
     }
     plan_read(lane, count, moment.now_ns);
     return (int)count;
+}
+
+helio_moment helio_tx_lane_hear(helio_tx_lane *lane) {
+    helio_tx_lane_flush_channel(lane);
+    const helio_moment moment = helio_clock_read(&lane->base.instance->clock);
+    helio_tx_lane_receive(lane, moment);
+    helio_tx_lane_poll_stream(lane, moment);
+    helio_tx_lane_make_way(lane, moment);
+    helio_tx_lane_flush_channel(lane);
+    helio_tx_lane_look(lane);
+    return moment;
 }
 
 /* Messages of the transmitter wait for this; its topic's credit holds back no other topic. */

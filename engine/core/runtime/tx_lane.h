@@ -11,7 +11,10 @@
 #include "runtime/lane.h"
 #include "send/stream.h"
 
-enum { HELIO_TX_LANE_ROOM_MIN = 4 }; /* packets a channel must take for new data to go on */
+enum {
+    HELIO_TX_LANE_ROOM_MIN = 4,     /* packets a channel must take for new data to go on */
+    HELIO_TX_LANE_UNHEARD_MAX = 64, /* packets of a list sent before feedback is read again */
+};
 
 /* Nobody tells when there is room in a ring again: how often to look while messages wait for it. */
 #define HELIO_TX_LANE_LOOK_NS (500 * HELIO_MICROSECOND)
@@ -22,6 +25,7 @@ struct helio_tx_lane {
     helio_tx_stream *stream;
     helio_transmitter *transmitters;
     unsigned packets_queued; /* in the channel, once per destination */
+    unsigned unheard;        /* packets sent since feedback was read */
     size_t room;             /* packets the channel takes, as it said last and less those since */
     bool open;               /* messages were appended and the open packet may hold some */
     size_t debt_bytes;       /* sent beyond the share of the cycles so far */
@@ -99,6 +103,12 @@ static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_
  * was any. */
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
                               helio_moment moment);
+/* Mode poll, within a list: hands over what was sent, reads feedback and answers it.  What held for
+ * the messages before need not hold for those behind.  Returns the time. */
+helio_moment helio_tx_lane_hear(helio_tx_lane *lane);
+static inline bool helio_tx_lane_should_hear(const helio_tx_lane *lane) {
+    return lane->unheard >= HELIO_TX_LANE_UNHEARD_MAX;
+}
 /* Mode poll: sends repairs that new data should wait for. */
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_moment moment);
 /* Mode poll: closes the open packet and hands it to the network. */
