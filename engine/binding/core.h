@@ -206,9 +206,9 @@ PyObject *core_transmitter_send_packed(PyObject *self, PyObject *const *args, Py
 /* The length in bytes that all messages of the records have; a ValueError when they differ. */
 PyObject *core_common_length(PyObject *module, PyObject *records);
 
-/* The records of messages, as one bytes object; offsets count from the first one's bytes when
- * `packed`, else they are 0. */
-PyObject *core_records(const helio_message *messages, size_t count, bool packed);
+/* The records of messages, as one bytes object.  Offsets count from the first message's bytes, and
+ * the bytes of all go to *bytes; NULL: offsets are 0. */
+PyObject *core_records(const helio_message *messages, size_t count, uint64_t *bytes);
 
 /* -- views: core_views.c --------------------------------------------------------------------- */
 

@@ -7,45 +7,46 @@
 #define DEFAULT_LIMIT 4096
 #define CHUNK 512 /* messages given to the library at once; their table lives on the stack */
 
-/* One message of a batch; heliograph.engine.batch has the same as a numpy type. */
+/* One message of a batch; heliograph.engine.batch has the same as a numpy type.  It is a
+ * helio_message with an offset in the place of its address. */
 typedef struct packed_record {
     uint64_t offset, length, number;
     int64_t submit_ns, receive_ns;
     uint32_t stream, flags;
 } packed_record;
 _Static_assert(sizeof(packed_record) == 48, "the numpy type says so");
+#define SAME(field) (offsetof(packed_record, field) == offsetof(helio_message, field))
+_Static_assert(sizeof(packed_record) == sizeof(helio_message) && SAME(length) && SAME(number) &&
+                   SAME(submit_ns) && SAME(receive_ns) && SAME(stream) && SAME(flags),
+               "messages are copied into records as they are");
 
 /* ---- receive ---- */
 
-PyObject *core_records(const helio_message *messages, size_t count, bool packed) {
-    PyObject *records =
-        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(packed_record)));
-    if (records == NULL) {
-        return NULL;
+PyObject *core_records(const helio_message *messages, size_t count, uint64_t *bytes) {
+    const size_t size = count * sizeof(packed_record);
+    PyObject *records = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (records == NULL || count == 0) {
+        return records;
     }
     char *record = PyBytes_AS_STRING(records);
+    memcpy(record, messages, size);
     uint64_t offset = 0;
     for (size_t i = 0; i < count; i++, record += sizeof(packed_record)) {
-        const helio_message *message = &messages[i];
-        memcpy(record,
-               &(packed_record){offset, message->length, message->number, message->submit_ns,
-                                message->receive_ns, message->stream, message->flags},
-               sizeof(packed_record));
-        offset += packed ? message->length : 0;
+        memcpy(record, &offset, sizeof offset);
+        offset += bytes != NULL ? messages[i].length : 0;
+    }
+    if (bytes != NULL) {
+        *bytes = offset;
     }
     return records;
 }
 
 static PyObject *pack(core_receiver *self, size_t count) {
     const helio_message *messages = self->slots + self->position;
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++) {
-        total += messages[i].length;
-    }
-    PyObject *data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    PyObject *records = core_records(messages, count, true);
-    if (data == NULL || records == NULL) {
-        Py_XDECREF(data);
+    uint64_t bytes = 0;
+    PyObject *records = core_records(messages, count, &bytes);
+    PyObject *data = records != NULL ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes) : NULL;
+    if (data == NULL) {
         Py_XDECREF(records);
         return NULL;
     }

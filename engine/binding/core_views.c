@@ -212,7 +212,7 @@ static PyObject *views_get_records(PyObject *op, void *ignored) {
         return released_error();
     }
     return core_records(self->receiver != NULL ? self->receiver->slots + self->first : NULL,
-                        self->count, false);
+                        self->count, NULL);
 }
 
 static PyObject *views_repr(PyObject *op) {

@@ -2,9 +2,9 @@
 
     python_heliograph.py latency|throughput [--transport rmm|rmm+unicast|rum|shm] [--way call|list|views] [--mode ...]
 
-latency: ping-pong in mode poll, both ends spin, one message per call. throughput, in mode thread: one message per call,
-lists of bytes (send_many, receive_bytes), or many in one buffer (send_packed, receive_batch and its rows). --mode asks
-for the other one.
+latency: ping-pong in mode poll, both ends spin, one message per call. throughput: one message per call or lists of
+bytes (send_many, receive_bytes) in mode thread, or many in one buffer (send_packed, receive_batch and its rows) in mode
+poll. --mode asks for the other one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def endpoint(options: argparse.Namespace, number: int) -> str:
 
 def instance(options: argparse.Namespace) -> Instance:
     """An engine in the mode asked for, counting at level 0."""
-    mode: Literal["thread", "poll"] = options.mode or ("thread" if options.what == "throughput" else "poll")
+    runs_itself = options.what == "throughput" and options.way != "views"
+    mode: Literal["thread", "poll"] = options.mode or ("thread" if runs_itself else "poll")
     return Instance(name=f"bench-{os.getpid()}", mode=mode, level=0)
 
 
