@@ -333,13 +333,22 @@ static size_t take_all(helio_shm_channel *shm, helio_datagram *datagrams, size_t
     return batch.count;
 }
 
+static inline bool has_news(const helio_shm_channel *shm) {
+    for (size_t i = 0; i < shm->rings_count; i++) {
+        if (helio_shm_reader_has_news(&shm->rings[i]->reader)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static size_t shm_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
     helio_shm_channel *shm = shm_of(channel);
     limit = limit < HELIO_CHANNEL_BATCH ? limit : HELIO_CHANNEL_BATCH;
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
         return hear(shm, datagrams, limit);
     }
-    size_t count = take_all(shm, datagrams, limit);
+    size_t count = has_news(shm) ? take_all(shm, datagrams, limit) : 0;
     if (count == 0 && helio_shm_find_rings(shm)) {
         count = take_all(shm, datagrams, limit);
     }

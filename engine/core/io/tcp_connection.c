@@ -350,7 +350,7 @@ static bool fill(helio_tcp_connection *c) {
 }
 
 size_t helio_tcp_read(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
-    size_t count = take(c, out, limit);
+    size_t count = c->start < c->end ? take(c, out, limit) : 0;
     if (count == 0 && c->state != HELIO_TCP_BROKEN && fill(c)) {
         count = take(c, out, limit);
     }
