@@ -36,10 +36,11 @@ static int release_created(core_views *self) {
         return 0;
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self->created); i++) {
-        PyObject *view = Py_NewRef(PyWeakref_GetObject(PyList_GET_ITEM(self->created, i)));
-        PyObject *result =
-            view == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethod(view, "release", NULL);
-        Py_DECREF(view);
+        PyObject *view = PyObject_CallNoArgs(PyList_GET_ITEM(self->created, i)); /* or None */
+        PyObject *result = view == NULL || view == Py_None
+                               ? Py_XNewRef(view)
+                               : PyObject_CallMethod(view, "release", NULL);
+        Py_XDECREF(view);
         if (result == NULL && !PyErr_ExceptionMatches(PyExc_BufferError)) {
             return -1;
         }
