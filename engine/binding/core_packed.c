@@ -86,21 +86,25 @@ static uint64_t length_in(const char *records, size_t i) {
     return length;
 }
 
-static PyObject *common_length(const char *records, size_t count) {
-    const uint64_t first = count > 0 ? length_in(records, 0) : 0;
-    uint64_t least = first, most = first;
-    for (size_t i = 1; i < count; i++) {
+static PyObject *fail_lengths(const char *records, size_t count) {
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < count; i++) {
         const uint64_t length = length_in(records, i);
         least = length < least ? length : least;
         most = length > most ? length : most;
     }
-    if (least != most) {
-        return PyErr_Format(PyExc_ValueError,
-                            "the messages have different sizes, from %llu to %llu bytes; use the "
-                            "views",
-                            (unsigned long long)least, (unsigned long long)most);
+    return PyErr_Format(PyExc_ValueError,
+                        "the messages have different sizes, from %llu to %llu bytes; use the views",
+                        (unsigned long long)least, (unsigned long long)most);
+}
+
+static PyObject *common_length(const char *records, size_t count) {
+    const uint64_t first = count > 0 ? length_in(records, 0) : 0;
+    uint64_t differing_bits = 0;
+    for (size_t i = 1; i < count; i++) {
+        differing_bits |= length_in(records, i) ^ first;
     }
-    return PyLong_FromUnsignedLongLong(first);
+    return differing_bits ? fail_lengths(records, count) : PyLong_FromUnsignedLongLong(first);
 }
 
 PyObject *core_common_length(PyObject *module, PyObject *records) {
