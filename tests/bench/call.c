@@ -4,7 +4,7 @@
  *
  * PART is send, receive (of one lone message of 64 bytes) or idle (a receive that finds nothing),
  * SCHEME udp, tcp or shm.  Two instances of mode poll in one process, at level 0.  callgrind
- * collects within `measured` only and dumps after each call, so that the median is free of the
+ * collects within `measured` only and dumps after each call, so that the least is free of the
  * chores that fall due every millisecond; the other end is polled before. */
 #include <heliograph/heliograph.h>
 #include <stdio.h>
