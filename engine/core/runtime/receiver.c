@@ -346,13 +346,9 @@ static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t li
     receiver->lend_to = is_alone ? messages : NULL;
     receiver->lane->is_lending = is_alone;
     receiver->lend_limit = limit;
-    receiver->lent = 0;
     *done = helio_loop_once(receiver->instance);
     receiver->lend_to = NULL;
     receiver->lane->is_lending = false;
-    if (!*done) {
-        return 0;
-    }
     if (receiver->lent) {
         adapt_lending(receiver, limit);
     }
