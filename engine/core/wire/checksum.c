@@ -1,5 +1,6 @@
 #include "wire/checksum.h"
 
+#include <stdbool.h>
 #include <string.h>
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -24,6 +25,22 @@ static inline uint64_t word_at(const unsigned char *at) {
     return word;
 }
 
+/* The last `length` bytes, 1 to 7, padded with zeros; `at` is where they begin.  The bytes before
+ * them are read with them where there are enough. */
+static inline uint64_t last_word(const unsigned char *at, size_t length, bool has_more_before) {
+    uint64_t word = 0;
+    if (!has_more_before) {
+        memcpy(&word, at, length);
+        return word;
+    }
+    const unsigned surplus = 8 * (8 - (unsigned)length);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return word_at(at + length - 8) >> surplus;
+#else
+    return word_at(at + length - 8) << surplus;
+#endif
+}
+
 static inline uint32_t fold(wide sum) {
     const uint64_t low = sum.low + sum.carries;
     const uint64_t folded = low + (low < sum.carries);
@@ -34,6 +51,7 @@ static inline uint32_t fold(wide sum) {
 /* `before`: what was summed in front of it. */
 static inline uint32_t sum_words(const unsigned char *at, size_t length, uint64_t before) {
     wide sum = {before, 0};
+    const bool is_short = length < 8;
     for (; length >= BLOCK; at += BLOCK, length -= BLOCK) {
         add(&sum, word_at(at));
         add(&sum, word_at(at + 8));
@@ -43,10 +61,8 @@ static inline uint32_t sum_words(const unsigned char *at, size_t length, uint64_
     for (; length >= 8; at += 8, length -= 8) {
         add(&sum, word_at(at));
     }
-    if (length > 0) { /* up to 7 bytes, padded with zeros */
-        uint64_t last = 0;
-        memcpy(&last, at, length);
-        add(&sum, last);
+    if (length > 0) {
+        add(&sum, last_word(at, length, !is_short));
     }
     return fold(sum);
 }
