@@ -244,13 +244,12 @@ static void give(const uint8_t *packet, size_t length, const helio_address *from
     }
     packets_given++;
     compare();
-    const carrier up = fast.up;
-    fast.up.count = general.up.count = 0;
-    for (size_t i = 0; i < up.count; i++) {
-        helio_tx_stream_on_packet(
-            source, up.packets[i].bytes, up.packets[i].length,
-            &(helio_address){.family = 4, .ip = {10, 0, 0, 100}, .port = 50000}, now);
+    const helio_address receiver = {.family = 4, .ip = {10, 0, 0, 100}, .port = 50000};
+    for (size_t i = 0; i < fast.up.count; i++) {
+        const carried *up = &fast.up.packets[i];
+        helio_tx_stream_on_packet(source, up->bytes, up->length, &receiver, now);
     }
+    fast.up.count = general.up.count = 0;
 }
 
 static void poll_all(void) {
@@ -339,6 +338,13 @@ static void send(void) {
     helio_tx_stream_flush(source, now);
 }
 
+/* Takes what the source has sent. */
+static void take_sent(carrier *into) {
+    memcpy(into->packets, down.packets, down.count * sizeof *down.packets);
+    into->count = down.count;
+    down.count = 0;
+}
+
 static void change_subscription(void) {
     const int which = 1 + (int)helio_random_below(&dice, SUBSCRIPTIONS - 1);
     for (int i = 0; i < 2; i++) {
@@ -380,8 +386,7 @@ static void play(uint64_t seed) {
         }
         send();
         pass_time((int64_t)helio_random_below(&dice, chance(20) ? 30 * HELIO_MILLISECOND : 2000));
-        sent = down;
-        down.count = 0;
+        take_sent(&sent);
         for (size_t i = 0; i < sent.count; i++) {
             move(&sent.packets[i], is_rough);
         }
@@ -390,8 +395,7 @@ static void play(uint64_t seed) {
     helio_tx_stream_close(source, now); /* the end, with packets still on their way */
     for (int i = 0; i < 100; i++) {
         pass_time(HELIO_MILLISECOND);
-        sent = down;
-        down.count = 0;
+        take_sent(&sent);
         for (size_t k = 0; k < sent.count; k++) {
             move(&sent.packets[k], true);
         }
