@@ -46,10 +46,10 @@ static size_t receive_request(helio_channel *channel, helio_datagram *out, size_
     static uint8_t packet[HELIO_PGM_CONTROL_MAX];
     (void)channel, (void)limit;
     seen.looks++;
-    helio_tx_stream *stream = transmitter->lane->stream;
-    if (seen.data < ASKED_AFTER) {
+    if (seen.data < ASKED_AFTER || !transmitter) {
         return 0;
     }
+    helio_tx_stream *stream = transmitter->lane->stream;
     if (seen.forbids) {
         seen.forbids = false;
         helio_tx_pace_set_send_limit(helio_tx_stream_pace(stream), helio_tx_stream_lead(stream));
@@ -89,7 +89,9 @@ static void begin(const char *options) {
 }
 
 static void end(void) {
-    helio_transmitter_destroy(transmitter);
+    helio_transmitter *ended = transmitter;
+    transmitter = NULL; /* the channel is read while the stream lingers */
+    helio_transmitter_destroy(ended);
     helio_instance_destroy(instance);
 }
 

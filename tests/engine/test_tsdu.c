@@ -40,6 +40,26 @@ static void a_batch_is_written_as_specified(void) {
     CHECK_BYTES(batch, expected, sizeof expected);
 }
 
+static void times_are_held_within_what_can_be_subtracted(void) {
+    static const int64_t times[][2] = {{-1, 0},
+                                       {INT64_MIN, 0},
+                                       {0, 0},
+                                       {HELIO_TSDU_TIME_MAX, HELIO_TSDU_TIME_MAX},
+                                       {HELIO_TSDU_TIME_MAX + 1, HELIO_TSDU_TIME_MAX},
+                                       {INT64_MAX, HELIO_TSDU_TIME_MAX}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        const helio_tsdu_header sent = {.kind = HELIO_TSDU_KIND_MESSAGES,
+                                        .count = 1,
+                                        .submit_ns = times[i][0],
+                                        .intended_ns = times[i][0]};
+        helio_tsdu_header header;
+        helio_tsdu_encode(batch, &sent);
+        CHECK_EQUAL(helio_tsdu_decode(batch, sizeof batch, &header), HELIO_TSDU_OURS);
+        CHECK_EQUAL(header.submit_ns, times[i][1]);
+        CHECK_EQUAL(header.intended_ns, times[i][1]);
+    }
+}
+
 static void a_batch_is_read_back(void) {
     const size_t length = make_batch();
     helio_tsdu_header header;
@@ -178,6 +198,7 @@ static void no_bytes_whatever_break_the_reader(void) {
 int main(void) {
     RUN(a_batch_is_written_as_specified);
     RUN(a_batch_is_read_back);
+    RUN(times_are_held_within_what_can_be_subtracted);
     RUN(what_is_not_ours_is_foreign_and_what_is_broken_is_damaged);
     RUN(unknown_extensions_are_skipped_unless_they_must_be_understood);
     RUN(a_long_message_has_the_extended_form);

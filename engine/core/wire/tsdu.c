@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/endian.h"
+#include "base/math.h"
 
 enum { MUST_UNDERSTAND = 0x80, WORD = 4 };
 
@@ -19,6 +20,12 @@ static bool read_extensions(const uint8_t *at, const uint8_t *end, int64_t *inte
         at += bytes;
     }
     return true;
+}
+
+/* A time before 1970 is not known (0), and a time after the last one is the last one.  So the
+ * differences of two times, and of two differences, do not overflow. */
+static int64_t time_of(int64_t ns) {
+    return ns < 0 ? 0 : helio_min(ns, HELIO_TSDU_TIME_MAX);
 }
 
 helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsdu_header *out) {
@@ -46,9 +53,8 @@ helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsd
         !read_extensions(tsdu + HELIO_TSDU_HEADER, tsdu + out->header_bytes, &out->intended_ns)) {
         return HELIO_TSDU_DAMAGED;
     }
-    if (out->intended_ns < 0) { /* a time of no clock */
-        out->intended_ns = 0;
-    }
+    out->submit_ns = time_of(out->submit_ns);
+    out->intended_ns = time_of(out->intended_ns);
     return HELIO_TSDU_OURS;
 }
 

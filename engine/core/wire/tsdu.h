@@ -16,6 +16,7 @@ enum {
     HELIO_TSDU_COUNT_MAX = UINT16_MAX, /* messages or entries */
     HELIO_TSDU_INTENDED_BYTES = 12,    /* of the extension */
 };
+#define HELIO_TSDU_TIME_MAX (INT64_MAX / 2)    /* ns since 1970: in the year 2116 */
 #define HELIO_TSDU_CLOSED_AFTER_MAX UINT32_MAX /* ns; stands for that or longer */
 
 typedef enum helio_tsdu_result {
@@ -31,9 +32,9 @@ typedef struct helio_tsdu_header {
     uint16_t count;
     uint64_t topic_id;
     uint64_t first_message;
-    int64_t submit_ns;
+    int64_t submit_ns;        /* 0: not known; at most HELIO_TSDU_TIME_MAX */
     uint32_t closed_after_ns; /* at most HELIO_TSDU_CLOSED_AFTER_MAX */
-    int64_t intended_ns;      /* 0: no extension INTENDED */
+    int64_t intended_ns;      /* 0: no extension INTENDED; at most HELIO_TSDU_TIME_MAX */
 } helio_tsdu_header;
 
 /* Reads the head of a batch.  `bytes` may be less than the whole batch (a first fragment) but not
