@@ -59,3 +59,11 @@ def test_what_the_guide_for_contributors_names_exists() -> None:
     assert not {path for path in paths if "NAME" not in path and not (ROOT / path).exists()}
     assert not {link for link in links if not (ROOT / "engine" / "docs" / link).exists()}
     assert not {name for name in programs if not (ROOT / "tests" / "engine" / f"{name}.c").exists()}
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    pages = sorted((ROOT / "engine/docs/adr").glob("[0-9]*.md"))
+    numbers = [int(page.name[:4]) for page in pages]
+    titles = [re.match(r"# (\d+)[.: ]", page.read_text(encoding="utf-8")) for page in pages]
+    assert numbers == sorted(set(numbers))
+    assert numbers == [int(title[1]) for title in titles if title]
