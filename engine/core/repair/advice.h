@@ -1,9 +1,11 @@
-/* How long a source advises its receivers to hold NAKs back: RFC 3208 15.2.1, tuned by what comes.
+/* The back-off interval that a source advises its receivers for NAKs: RFC 3208 15.2.1, adjusted by
+ * the duplicate requests it receives.
  *
- * NAKs for one packet from several receivers cannot all be avoided, and few of them are cheaper
- * than the time it takes to avoid them.  So the interval doubles, at most once per packet, when one
- * packet is asked for by many, or when packets are asked for three times on average; it halves when
- * PROBE repairs met hardly a duplicate.  Until the first doubling nothing is advised. */
+ * NAKs for one packet from several receivers cannot all be avoided, and a few of them cost less
+ * than the delay that avoids them.  The interval therefore doubles, at most once per packet, in two
+ * cases: one packet gets HELIO_ADVICE_BURST duplicate requests, or packets are requested three
+ * times on average.  It halves when HELIO_ADVICE_PROBE repairs had few duplicates.  Nothing is
+ * advised before the first doubling. */
 #ifndef HELIO_REPAIR_ADVICE_H
 #define HELIO_REPAIR_ADVICE_H
 
@@ -14,16 +16,16 @@
 
 enum {
     HELIO_ADVICE_PROBE = 16, /* repairs: NAK_PROBE_NUM */
-    HELIO_ADVICE_BURST = 8,  /* duplicates for one packet that are too many */
+    HELIO_ADVICE_BURST = 8,  /* duplicate requests for one packet that double the interval */
 };
 #define HELIO_ADVICE_MIN_NS (100 * HELIO_MICROSECOND)
 #define HELIO_ADVICE_MAX_NS (50 * HELIO_MILLISECOND)
 
 typedef struct helio_advice {
-    int64_t interval_ns; /* 0: none is given */
-    uint32_t repairs;    /* of this probe */
-    uint32_t duplicates; /* of this probe */
-    uint64_t sequence;   /* asked for last in duplicate */
+    int64_t interval_ns; /* 0: none is advised */
+    uint32_t repairs;    /* in this probe */
+    uint32_t duplicates; /* in this probe */
+    uint64_t sequence;   /* packet of the last duplicate request */
     uint32_t burst;      /* duplicates for it */
 } helio_advice;
 
@@ -34,7 +36,7 @@ static inline void helio_advice_double(helio_advice *advice) {
     advice->repairs = advice->duplicates = 0;
 }
 
-/* A packet was asked for that another request had been made for. */
+/* A request for a packet that was already requested. */
 static inline void helio_advice_on_duplicate(helio_advice *advice, uint64_t sequence) {
     if (sequence != advice->sequence) {
         advice->burst = 0;

@@ -1,28 +1,33 @@
-/* Asking for missing packets: the receiver's machine of RFC 3208 6.3, one per missing sequence.
+/* Requests for missing packets: the receiver's state machine of RFC 3208 6.3, one per missing
+ * sequence number.
  *
- *   GRACE      may only be late; until `reorder_packets` newer ones came or reorder_ns passed
- *   BACK_OFF   a random time (backoff.h), in which another receiver's NAK may spare ours
- *   WAIT_NCF   asked; repeat_ns, doubling up to 50 ms, for the confirmation
- *   WAIT_DATA  confirmed; data_ns, doubling up to 100 ms, for the repair
+ *   GRACE      it may only be late; ends after `reorder_packets` newer packets or reorder_ns
+ *   BACK_OFF   a random time (backoff.h), in which another receiver's NAK may replace ours
+ *   WAIT_NCF   requested; waits repeat_ns for the confirmation, doubling up to 50 ms
+ *   WAIT_DATA  confirmed; waits data_ns for the repair, doubling up to 100 ms
  *
- * repeat_ns and data_ns, unless given, follow what the source takes to confirm and to repair.  A
- * receiver that never asks gives a sequence up when its GRACE is over.
+ * repeat_ns and data_ns, unless configured, follow the measured time from NAK to confirmation and
+ * from confirmation to repair.  A receiver that never requests repairs gives a sequence number up
+ * when its GRACE ends.
  *
- * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
- * up; a foreign NAK leads from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).
- * While it is held (the source will not repair for now) nothing is asked for; what is missing backs
- * off until then, and the deadlines go on, unless the time is excused (nobody may ask).
+ * A timer that expires in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
+ * up.  Another receiver's NAK leads from BACK_OFF to WAIT_NCF, as in the drawing of the RFC; its
+ * prose differs.
  *
- * The caller may limit how many sequences are asked for (ask_room).  What is beyond that is put
- * off: it waits in BACK_OFF, for its deadline or to be released, and uses up no retries.
+ * While requests are held (the source makes no repairs for now), nothing is requested.  Missing
+ * sequence numbers stay in BACK_OFF until the hold ends.  Their deadlines continue to run, except
+ * for excused time, in which no receiver may request repairs.
  *
- * Besides, each sequence has a deadline, so that confirmations of other receivers' requests cannot
- * keep it waiting for ever.
+ * The caller may limit the number of sequence numbers requested (ask_room).  One beyond the limit
+ * is put off: it waits in BACK_OFF until its deadline or its release, and uses up no retries.
  *
- * Sequences leave GRACE in order, through a ring; the other timers are in a heap.  The caller says
- * which sequences are missing and which have come; the machine says which to ask for and which are
- * lost.  All memory is taken by init and grow and bounded by the receive window.  It knows nothing
- * of packets, sockets, threads or clocks. */
+ * Each sequence number also has a deadline.  Otherwise confirmations of other receivers' requests
+ * could delay it without end.
+ *
+ * Sequence numbers leave GRACE in order, through a ring; the other timers are in a heap.  The
+ * caller reports which sequence numbers are missing and which were received.  The machine returns
+ * those to request and those lost.  All memory is allocated by init and grow, and is bounded by the
+ * receive window.  This file uses no packets, sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_NAK_H
 #define HELIO_REPAIR_NAK_H
 
@@ -46,23 +51,23 @@ typedef enum helio_nak_state {
 typedef struct helio_nak_config {
     uint32_t reorder_packets;
     int64_t reorder_ns;
-    int64_t backoff_ns; /* NAK_BO_IVL; below 0: found by measuring */
-    int64_t repeat_ns;  /* NAK_RPT_IVL; 0: found by measuring */
-    int64_t data_ns;    /* NAK_RDATA_IVL; 0: found by measuring */
+    int64_t backoff_ns; /* NAK_BO_IVL; below 0: measured */
+    int64_t repeat_ns;  /* NAK_RPT_IVL; 0: measured */
+    int64_t data_ns;    /* NAK_RDATA_IVL; 0: measured */
     uint32_t retries;
     int64_t deadline_ns;
-    uint32_t group_size; /* receivers believed to be there; 0: not known */
-    bool is_alone;       /* none but this one hears the source: nothing is held back */
+    uint32_t group_size; /* estimated number of receivers; 0: not known */
+    bool is_alone;       /* the stream's only receiver: no back-off */
     bool never_asks;
 } helio_nak_config;
 
 typedef struct helio_nak_entry {
     uint64_t sequence;
-    int64_t seen_ns; /* when it was seen missing */
+    int64_t seen_ns; /* when it was found missing */
     int64_t due_ns;
-    int64_t asked_ns;     /* last NAK for it; meaningful when asked */
+    int64_t asked_ns;     /* last NAK for it; valid when `asked` */
     int64_t confirmed_ns; /* last NCF for it; 0: none yet */
-    int64_t excused_ns;   /* time excused in all when it was seen missing */
+    int64_t excused_ns;   /* total excused time when it was found missing */
     uint32_t place;       /* in the heap; not used in GRACE */
     uint16_t ncf_retries;
     uint16_t data_retries;
@@ -71,8 +76,8 @@ typedef struct helio_nak_entry {
     bool is_put_off; /* in BACK_OFF: until it is released */
 } helio_nak_entry;
 
-/* A smoothed time and how far single ones are from it.  What was asked for again says nothing about
- * it (Karn's rule), but the wait that was long enough is kept until something does. */
+/* A smoothed time and its variance.  A repeated request gives no measurement (Karn's rule).
+ * held_ns keeps the wait that was long enough until the next measurement. */
 typedef struct helio_nak_time {
     helio_rtt rtt;
     int64_t held_ns; /* 0: none */
@@ -87,77 +92,79 @@ typedef struct helio_nak {
     helio_nak_entry *entries; /* by sequence & mask */
     uint32_t *heap;           /* indexes of entries, earliest due first */
     uint32_t heap_count;
-    uint64_t *grace; /* ring of sequences, ascending; those found meanwhile are skipped */
+    uint64_t *grace; /* ring of sequence numbers, ascending; those received since are skipped */
     uint64_t grace_first;
     uint64_t grace_end;
     uint64_t mask;
-    uint64_t outstanding;    /* sequences in any state */
-    uint64_t ask_room;       /* sequences that may be asked for; the caller's, at first no limit */
-    uint64_t put_off;        /* sequences put off */
-    uint64_t put_off_ever;   /* how often one was */
-    int64_t held_until_ns;   /* no request is made before */
-    int64_t excused_ns;      /* time excused in all, but for the span that began last */
-    int64_t excused_from_ns; /* that span */
+    uint64_t outstanding;    /* sequence numbers in any state */
+    uint64_t ask_room;       /* requests permitted; set by the caller, at first no limit */
+    uint64_t put_off;        /* sequence numbers put off now */
+    uint64_t put_off_ever;   /* how often one was put off since the start */
+    int64_t held_until_ns;   /* no request is made before this time */
+    int64_t excused_ns;      /* total excused time, without the last span */
+    int64_t excused_from_ns; /* begin of the last span */
     int64_t excused_until_ns;
 } helio_nak;
 
-/* What became of a sequence that has come. */
+/* The state of a sequence number that was received. */
 typedef struct helio_nak_found {
     bool was_missing;
     bool was_asked_for; /* it had left GRACE */
     int64_t seen_ns;
 } helio_nak_found;
 
-/* What a poll found due. */
+/* Result of a poll: requests that are due, and losses. */
 typedef struct helio_nak_round {
-    uint64_t asks[1 + HELIO_PGM_NAK_LIST_MAX]; /* one NAK packet's worth, ascending */
+    uint64_t asks[1 + HELIO_PGM_NAK_LIST_MAX]; /* for one NAK packet, ascending */
     size_t ask_count;
-    size_t retried; /* of the asks, those asked for before */
+    size_t retried; /* of `asks`, those requested before */
     struct {
         uint64_t sequence;
-        int64_t seen_ns; /* missing since */
+        int64_t seen_ns; /* when it was found missing */
         helio_rxw_cause cause;
     } losses[64]; /* in no order */
     size_t loss_count;
 } helio_nak_round;
 
-/* capacity: that of the receive window, a power of two.  0 or NOMEM; free with helio_nak_fini. */
+/* `capacity`: of the receive window, a power of two.  Returns 0 or NOMEM; free with
+ * helio_nak_fini. */
 int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed);
 void helio_nak_fini(helio_nak *nak);
 size_t helio_nak_memory(const helio_nak *nak);
-/* Bytes for a receive window of that many packets. */
+/* Bytes needed for a receive window of `capacity` packets. */
 size_t helio_nak_memory_of(size_t capacity);
-/* Follows a receive window that grows.  0, or NOMEM and nothing has changed. */
+/* Enlarges it with the receive window.  Returns 0, or NOMEM and changes nothing. */
 int helio_nak_grow(helio_nak *nak, size_t capacity);
 
-/* From now on nothing is given up for want of an answer: the source has it, and will not let it go.
- */
+/* From now on no sequence number is given up for lack of an answer: the source keeps its
+ * packets. */
 void helio_nak_insist(helio_nak *nak);
 
-/* Nothing is asked for before `until_ns`; now or earlier: it may be at once. */
+/* Holds all requests until `until_ns`; a time not after now ends the hold. */
 void helio_nak_hold(helio_nak *nak, int64_t until_ns, int64_t now_ns);
-/* The time from now until `until_ns` does not count against deadlines; now or earlier: from now on
- * it does. */
+/* Excuses the time from now to `until_ns`: it does not count against deadlines.  A time not after
+ * now ends the excuse. */
 void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns);
 
-/* Of the sequences put off, the `count` that end first are asked for after a back-off. */
+/* Releases `count` of the sequence numbers put off; they are requested after a back-off. */
 void helio_nak_release(helio_nak *nak, uint64_t count, int64_t now_ns);
 
-/* These sequences, newer than all missed before, are missing. */
+/* Reports `count` missing sequence numbers, newer than all reported before. */
 void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns);
-/* The newest sequence received; ends the grace of those `reorder_packets` older. */
+/* Reports the newest sequence number received; ends GRACE of those at least `reorder_packets`
+ * older. */
 void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns);
-/* A sequence has come, or is of no interest any more. */
+/* A sequence number was received, or is not needed any more. */
 helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence);
-/* The same, and how long its repair took is learnt. */
+/* The same, and measures how long its repair took. */
 helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns);
-/* The source confirmed a request.  True when this spared us ours. */
+/* The source confirmed a request.  Returns true when it replaces our request. */
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
-/* Another receiver's NAK was heard.  True when this spared us ours. */
+/* Another receiver's NAK was received.  Returns true when it replaces our request. */
 bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 
-/* Takes what is due, at most one NAK packet's worth of asks and some losses; call it again until it
- * returns false. `can_ask` false: where to send NAKs is not known yet, so asks are put off. */
+/* Takes the requests that are due, at most those of one NAK packet, and some losses.  Call it until
+ * it returns false.  `can_ask` false: the address for NAKs is not known yet, so requests wait. */
 bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_round *round);
 /* HELIO_NEVER when nothing is missing. */
 int64_t helio_nak_next_deadline_ns(const helio_nak *nak);
