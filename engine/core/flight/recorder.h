@@ -1,4 +1,4 @@
-/* One tick of the flight recorder: looks at all objects and events and appends what is new to the
+/* One tick of the flight recorder: reads all objects and events and appends the changes to the
  * ring.  It has neither thread nor clock: the caller passes the time. */
 #ifndef HELIO_FLIGHT_RECORDER_H
 #define HELIO_FLIGHT_RECORDER_H
@@ -9,12 +9,12 @@
 
 enum { HELIO_FLIGHT_EVENTS_PER_TICK = 32 };
 
-/* When a tick is. */
+/* Time of a tick. */
 typedef struct helio_flight_time {
     helio_moment moment;
-    int64_t late_ns; /* after the moment it was planned for */
-    uint64_t missed; /* ticks since the one before that did not happen */
-    int64_t next_ns; /* time to the next one, as planned */
+    int64_t late_ns; /* delay after its planned time */
+    uint64_t missed; /* planned ticks omitted since the previous one */
+    int64_t next_ns; /* planned time to the next one */
 } helio_flight_time;
 
 /* Why a recording is kept. */
@@ -29,7 +29,7 @@ typedef struct helio_flight_recorder {
     helio_flight_file file;
     helio_flight_scan scan;
     helio_flight_frame frame;
-    helio_moment before; /* the tick before */
+    helio_moment before; /* the previous tick */
     uint64_t next_event;
     uint64_t ticks;
     uint64_t chunks_begun;
@@ -46,9 +46,9 @@ int helio_flight_recorder_open(helio_flight_recorder *recorder, const helio_stat
 /* Accepts one that was never opened (all zero). */
 void helio_flight_recorder_close(helio_flight_recorder *recorder);
 
-/* Reads objects and events: then `events` has the new ones. */
+/* Reads objects and events; `events` then has the new events. */
 void helio_flight_recorder_look(helio_flight_recorder *recorder);
-/* Records what was read; `cause`: why a recording is to be kept from here on, or NULL. */
+/* Records the objects and events read.  `cause`: why a recording is kept from now on, or NULL. */
 void helio_flight_recorder_write(helio_flight_recorder *recorder, const helio_flight_time *time,
                                  const helio_flight_cause *cause);
 

@@ -1,5 +1,5 @@
-/* What the recorder knows of the instance's objects: their cells as they are now and as the frame
- * before had them, so that a frame need only tell what changed. */
+/* The cells of the instance's objects, as read now and as last recorded.  A frame then contains
+ * only the cells that changed. */
 #ifndef HELIO_FLIGHT_SCAN_H
 #define HELIO_FLIGHT_SCAN_H
 
@@ -9,11 +9,12 @@
 typedef struct helio_flight_seen {
     uint64_t generation, told_generation;
     uint64_t created_ns;
-    uint64_t *now, *told; /* cells; NULL: never used.  They differ only while is_changed */
+    /* Cells as read and as recorded; NULL: never used.  They differ only while is_changed. */
+    uint64_t *now, *told;
     uint16_t words, scope;
     bool is_live;     /* now */
-    bool is_told;     /* it is in the recording, as live */
-    bool is_left_out; /* it found no room in the chunk */
+    bool is_told;     /* the recording has it as live */
+    bool is_left_out; /* the chunk had no room for it */
     bool is_torn;
     bool is_changed;
 } helio_flight_seen;
@@ -22,9 +23,9 @@ typedef struct helio_flight_scan {
     const helio_stats *stats;
     helio_flight_seen *seen; /* by slot */
     uint32_t slots_max;
-    uint32_t slots;    /* looked at */
+    uint32_t slots;    /* number of slots read */
     uint64_t *spare;   /* cells of one record */
-    uint32_t left_out; /* of the last frame with a key */
+    uint32_t left_out; /* objects left out of the last key frame */
 } helio_flight_scan;
 
 /* Returns 0 or HELIO_ERR_NOMEM. */
@@ -33,10 +34,10 @@ void helio_flight_scan_fini(helio_flight_scan *scan);
 
 /* Reads every object. */
 void helio_flight_scan_look(helio_flight_scan *scan);
-/* Writes what changed since what was settled, or, for a key, all there is: then objects that do not
- * fit are left out and counted.  Returns false when what changed does not fit. */
+/* Writes the changes since the last settle.  A key frame has all objects; those that do not fit are
+ * left out and counted.  Returns false when the frame does not fit. */
 bool helio_flight_scan_write(helio_flight_scan *scan, helio_flight_frame *frame, bool is_key);
-/* The frame written last is in the recording. */
+/* Call it when the last frame written is in the recording. */
 void helio_flight_scan_settle(helio_flight_scan *scan);
 
 #endif

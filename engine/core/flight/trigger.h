@@ -1,6 +1,6 @@
-/* Which events freeze the flight recording (option flight_freeze), and how often: a kind does once,
- * and again only when none of its kind was told for a while, so that a trouble that lasts is kept
- * as it began and does not push out everything before it. */
+/* Which events freeze the flight recording (option flight_freeze), and how often.  An event freezes
+ * it again only after HELIO_FLIGHT_QUIET_NS without an event of the same kind.  A trouble that
+ * lasts is therefore kept as it began, and does not replace all earlier recordings. */
 #ifndef HELIO_FLIGHT_TRIGGER_H
 #define HELIO_FLIGHT_TRIGGER_H
 
@@ -20,7 +20,7 @@ typedef struct helio_flight_trigger {
 /* Reads names of events and severities (error: all events of that severity), separated by commas;
  * "" and "none": none.  Returns 0 or HELIO_ERR_OPTION. */
 int helio_flight_trigger_read(helio_flight_trigger *trigger, const char *text);
-/* An event was sent; returns whether to freeze. */
+/* An event occurred; returns whether it freezes the recording. */
 bool helio_flight_trigger_fires(helio_flight_trigger *trigger, uint32_t event, int64_t now_ns);
 /* Name of a kind of event. */
 const char *helio_flight_trigger_name(uint32_t event);

@@ -1,11 +1,11 @@
 /* Bounded ring of records of any length, one producer, one consumer, no locks.
  *
- * Positions are 64 bit counts of bytes that never wrap.  Records lie at multiples of 8 and never
- * across the end: what is left there is skipped with a padding record.  A record of at most a
- * quarter of the ring always fits in the end.
+ * Positions are 64 bit counts of bytes that never wrap.  Records start at multiples of 8 and never
+ * cross the end: a padding record fills the rest.  A record of at most a quarter of the ring always
+ * fits eventually.
  *
- * The consumer has two positions: `next`, up to where it has looked, and `released`, up to where
- * the producer may write again. */
+ * The consumer has two positions.  It has read all records up to `next`; the producer may overwrite
+ * all up to `released`. */
 #ifndef HELIO_QUEUE_RING_H
 #define HELIO_QUEUE_RING_H
 
@@ -36,7 +36,7 @@ typedef struct helio_ring {
     uint64_t tail_seen; /* the consumer's copy of `tail` */
 } helio_ring;
 
-/* What one side writes never shares a cache line with what the other writes. */
+/* Producer and consumer never write to the same cache line. */
 _Static_assert(offsetof(helio_ring, tail) == 64, "a line of what never changes");
 _Static_assert(offsetof(helio_ring, released) == 128, "a line of the producer's");
 _Static_assert(sizeof(helio_ring) == 192, "a line of the consumer's, to its end");
@@ -54,8 +54,8 @@ static inline helio_ring_head *helio_ring_at(helio_ring *ring, uint64_t position
     return (helio_ring_head *)(void *)(ring->memory + (position & (ring->capacity - 1)));
 }
 
-/* Producer: room for a record of `length` bytes, NULL when there is none now; it counts once
- * committed. */
+/* Producer: reserves room for a record of `length` bytes; NULL when there is none now.  The
+ * consumer sees the record after helio_ring_commit. */
 static inline void *helio_ring_reserve(helio_ring *ring, size_t length) {
     const size_t bytes = (size_t)helio_round_up(sizeof(helio_ring_head) + length, 8);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -81,7 +81,7 @@ static inline void helio_ring_commit(helio_ring *ring) {
     atomic_store_explicit(&ring->tail, ring->reserved_end, memory_order_release);
 }
 
-/* Consumer: the record that helio_ring_next would give, without moving on; NULL when there is
+/* Consumer: the record that helio_ring_next would return, without advancing; NULL when there is
  * none. */
 static inline void *helio_ring_peek(helio_ring *ring) {
     for (;;) {
@@ -108,10 +108,10 @@ static inline void *helio_ring_next(helio_ring *ring) {
     return record;
 }
 
-/* Producer: the oldest record not given back; NULL when there is none.  It stays, for nobody else
- * writes. */
+/* Producer: the oldest record not released; NULL when there is none.  It remains intact, because
+ * only the producer writes. */
 void *helio_ring_oldest(helio_ring *ring);
-/* Consumer: gives back all records looked at so far. */
+/* Consumer: releases all records read so far. */
 static inline void helio_ring_release(helio_ring *ring) {
     if (ring->next != atomic_load_explicit(&ring->released, memory_order_relaxed)) {
         atomic_store_explicit(&ring->released, ring->next, memory_order_release);
@@ -124,7 +124,7 @@ static inline size_t helio_ring_used(const helio_ring *ring) {
     return (size_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - released);
 }
 
-/* Position behind all that was committed, as any thread sees it. */
+/* Position after the last committed record, as any thread sees it. */
 static inline uint64_t helio_ring_tail(const helio_ring *ring) {
     return atomic_load_explicit(&ring->tail, memory_order_acquire);
 }

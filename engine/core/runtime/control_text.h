@@ -1,9 +1,9 @@
-/* The words of a command (docs/segment.md 8): `verb key=value key=value`, one blank between them.
+/* Syntax of a command (docs/segment.md 8): `verb key=value key=value`, separated by one blank.
  *
- * A value is text with every byte that is a blank, a '%' or no printable character written as
- * %XX.  Numbers are decimal: a rate in whole bytes per second, a time in seconds with at most 9
- * places.  The text comes from another process: it is UTF-8 without control characters or it is
- * refused, and a verb or key that is not known is named, with those that are.
+ * In a value, a blank, a '%' and each byte that is not a printable character is written as %XX.
+ * Numbers are decimal: a rate in whole bytes per second, a time in seconds with at most 9 decimal
+ * places.  The text comes from another process.  It is refused unless it is UTF-8 without control
+ * characters.  The error for an unknown verb or key names it and lists the known ones.
  *
  * A new verb is a line of HELIO_CONTROL_VERBS and a function in control_verbs.c. */
 #ifndef HELIO_RUNTIME_CONTROL_TEXT_H
@@ -18,7 +18,7 @@ enum { HELIO_CONTROL_VALUE_BYTES = 256 };
 #define HELIO_CONTROL_RATE_MAX UINT64_C(1000000000000)     /* bytes per second */
 #define HELIO_CONTROL_FOR_MAX_NS INT64_C(2592000000000000) /* 30 days */
 
-/* What a key's value is. */
+/* Type of a key's value. */
 typedef enum helio_control_kind {
     HELIO_CONTROL_TEXT,
     HELIO_CONTROL_RATE,
@@ -86,13 +86,13 @@ typedef struct helio_control_request {
     uint64_t rate;
     int64_t for_ns;
     int level;
-    char text[HELIO_CONTROL_KEYS_COUNT][HELIO_CONTROL_VALUE_BYTES]; /* "" where there is none */
+    char text[HELIO_CONTROL_KEYS_COUNT][HELIO_CONTROL_VALUE_BYTES]; /* "" when not given */
 } helio_control_request;
 
-/* Reads `length` bytes that a NUL follows.  Returns 0 or HELIO_ERR_OPTION. */
+/* Parses `length` bytes, followed by a NUL.  Returns 0 or HELIO_ERR_OPTION. */
 int helio_control_parse(const char *text, size_t length, helio_control_request *out);
 
-/* Whether it is UTF-8 without control characters. */
+/* Returns whether the bytes are UTF-8 without control characters. */
 bool helio_control_is_text(const char *bytes, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* What each verb of a command does (control_text.h), on the engine's thread. */
+/* Carries out commands (control_text.h) on the engine's thread. */
 #ifndef HELIO_RUNTIME_CONTROL_VERBS_H
 #define HELIO_RUNTIME_CONTROL_VERBS_H
 
@@ -7,8 +7,8 @@
 
 enum { HELIO_CONTROL_SENTENCE_BYTES = 512 };
 
-/* Carries out a request and writes what was done.  Returns 0, OPTION (nobody is meant, or more than
- * one) or STATE, and notes the sentence. */
+/* Carries out a command and describes the result in `done`.  Returns 0, OPTION (for example no
+ * receiver matches, or more than one) or STATE, and sets the error text. */
 int helio_control_do(helio_instance *instance, const helio_control_request *request,
                      helio_moment moment, char done[HELIO_CONTROL_SENTENCE_BYTES]);
 
