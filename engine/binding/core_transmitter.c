@@ -240,8 +240,8 @@ static void chunk_release(chunk *chunk) {
     }
 }
 
-/* Sends from `*sent` on until all are sent.  The sequence is looked at anew after each wait, for
- * it may have been changed. */
+/* Sends from `*sent` on until all are sent.  It reads the sequence again after each wait, because
+ * the caller may have changed it. */
 static int transmitter_send_all(core_transmitter *self, PyObject *messages, int64_t timeout_ns,
                                 chunk *chunk, size_t *sent) {
     int64_t deadline = 0;
@@ -401,12 +401,10 @@ static PyMethodDef transmitter_methods[] = {
     {"wait_acked", (PyCFunction)(void (*)(void))core_transmitter_wait_acked,
      METH_FASTCALL | METH_KEYWORDS,
      "wait_acked($self, /, receivers=1, timeout=None)\n--\n\n"
-     "Wait until so many receivers have acknowledged everything submitted, at most `timeout` "
-     "seconds.\n\n"
-     "A receiver acknowledges when its option ack is \"auto\" or \"app\"; one that joined late "
-     "stands "
-     "for\n"
-     "what came after.\n\n"
+     "Wait until at least `receivers` receivers have acknowledged everything submitted.\n\n"
+     "It waits at most `timeout` seconds.  A receiver acknowledges when its option ack is \"auto\" "
+     "or\n"
+     "\"app\"; one that joined late acknowledges only what was sent after it joined.\n\n"
      "Raises:\n    TimeoutExpired: it took longer.\n"
      "    AckersError: fewer receivers acknowledge than the option acks wants, and acks_missing is "
      "\"fail\".\n"
@@ -421,9 +419,9 @@ static PyMethodDef transmitter_methods[] = {
      "Do something to a receiver of the stream, by hand, and tell it."},
     {"cut_off", (PyCFunction)(void (*)(void))core_transmitter_cut_off, METH_VARARGS | METH_KEYWORDS,
      "cut_off($self, /, seconds, why='')\n--\n\n"
-     "Have no receiver of the stream ask for repairs, and make none, for so many seconds.\n\n"
-     "What is missing meanwhile is asked for afterwards, as far as the history still has it.\n\n"
-     "Args:\n    seconds: how long, at most 3600; 0: from now on they may ask again.\n"
+     "Stop requests for repairs by all receivers of the stream, and repairs, for `seconds`.\n\n"
+     "Afterwards receivers request missing packets, as far as the history still has them.\n\n"
+     "Args:\n    seconds: how long, at most 3600; 0 permits requests again from now on.\n"
      "    why: told to the receivers; up to 40 bytes go out.\n\n"
      "Raises:\n    ClosedError: the transmitter is closed.\n"
      "    UsageError: within a callback of the same instance.\n"

@@ -273,7 +273,7 @@ static PyMethodDef trial_methods[] = {
     {"add_tcp", KEYWORDS(add_tcp), "Add a TCP flow; its number."},
     {"plan", plan, METH_VARARGS, "Turn a knob at a moment: at, knob, number, value, second."},
     {"run", run, METH_VARARGS,
-     "Run for so many seconds: names of columns, rows of doubles, events, receivers, sights."},
+     "Run for `duration` seconds: column names, rows of doubles, events, receivers, sights."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -347,7 +347,7 @@ static PyMethodDef functions[] = {
     {"check_options", check_options, METH_VARARGS,
      "Raise ValueError unless they are options of an owner: owner, options."},
     {"decision_costs", decision_costs, METH_VARARGS,
-     "ns that each decider takes for a receiver, with so many receivers, in so many intervals."},
+     "ns that each decider takes per receiver; arguments: number of receivers, of intervals."},
     {"rerun", lab_rerun, METH_VARARGS,
      "Make the decisions of a log again, with other options over its own if given."},
     {NULL, NULL, 0, NULL},
