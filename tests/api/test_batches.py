@@ -91,7 +91,7 @@ def test_rows_may_have_any_type(dtype: Any, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("dtype", "error"),
     [("<f4", ValueError), ("S", ValueError), ("V0", ValueError), ("no type", TypeError), (object(), TypeError)],
-    ids=str,
+    ids=["floats", "no-length", "no-bytes", "no-type", "an-object"],
 )
 def test_rows_of_an_unfit_type_are_refused(dtype: Any, error: type[Exception]) -> None:
     batch = make((0, 6, 0, 0, 0, 0, 0), (6, 6, 1, 0, 0, 0, 0), data=bytes(12))

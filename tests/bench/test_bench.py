@@ -18,7 +18,7 @@ import pytest
 
 from tests.bench import cases, instructions, report, run, soak
 from tests.bench.pairing import Contest, Failure, Record, Result, Row
-from tests.bench.running import Runner
+from tests.bench.running import Figures, Runner
 
 TOP = Path(__file__).resolve().parents[2]
 SECONDS = 0.2
@@ -76,9 +76,21 @@ def _name(command: tuple[str, ...]) -> str:
     return " ".join((Path(command[0]).name, *command[1:]))
 
 
+def _measure(runner: Runner, command: tuple[str, ...]) -> Figures:
+    """Figures of a program. libzmq over PGM now and then delivers nothing after its start, so it gets three tries."""
+    tries = 3 if command[0] == "zmq" and "epgm" in command else 1
+    for left in reversed(range(tries)):
+        try:
+            return runner.measure(command, 64)
+        except Failure:
+            if left == 0:
+                raise
+    raise AssertionError
+
+
 @pytest.mark.parametrize("command", [*C_PROGRAMS, *PYTHON_PROGRAMS], ids=_name)
 def test_a_program_prints_its_figures_as_one_line_of_json(runner: Runner, command: tuple[str, ...]) -> None:
-    figures = runner.measure(command, 64)
+    figures = _measure(runner, command)
     assert figures["size"] == 64
     assert figures["lost"] >= 0
     if command[1] == "throughput":
