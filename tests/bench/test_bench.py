@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.bench import cases, instructions, report, run, soak
-from tests.bench.pairing import Contest, Failure, Record, Result, Row
-from tests.bench.running import Figures, Runner
+from tests.bench.pairing import Contest, Failure, Figures, Record, Result, Row
+from tests.bench.running import Runner
 
 TOP = Path(__file__).resolve().parents[2]
 SECONDS = 0.2
