@@ -116,15 +116,17 @@ class House:
         return list(reversed(self._children))
 
     def end(self, name: str, number: signal.Signals = signal.SIGTERM, seconds: float = 30.0) -> int:
-        """End a process and take its status; one that does not end is killed, which counts as -9."""
+        """End a process and take its status; one that does not end is killed, which counts as -9.
+
+        Raises:
+            Stopped: The run ends; `close` ends the process.
+        """
         process = self._children[name]
         if process.poll() is None:
             process.send_signal(number)
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        if self.until(lambda: process.poll() is not None, seconds) is None:
             process.kill()
-            return process.wait()
+        return process.wait()
 
     def survivors(self) -> list[int]:
         """Processes of this house that still are, zombies not counted: their parent has taken them."""

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -34,6 +34,7 @@ from tests.faults.row import Row, Skipped
 FAULTS = ("kill", "stop", "restart")
 STOP_SECONDS = (0.02, 0.4)
 SIDE_BY_SIDE = 4
+WAIT_SECONDS = 0.2
 ROWS_AT_LEAST = 200
 """Runs below this are not written down."""
 
@@ -198,7 +199,7 @@ def run_all(faults: int, rollups: int, seed: int, only: str, minutes: float = ma
     try:
         for one in [pool.submit(share.run, part) for part in parts]:
             try:
-                rows += one.result()
+                rows += _result(one)
             except Skipped as error:
                 skipped.append(str(error))
     finally:
@@ -209,6 +210,13 @@ def run_all(faults: int, rollups: int, seed: int, only: str, minutes: float = ma
         shutil.rmtree(folder, ignore_errors=True)
     order = {name: place for place, name in enumerate(CASES)}
     return sorted(rows, key=lambda row: order.get(row.component, len(order))), skipped
+
+
+def _result(one: Future[list[Row]]) -> list[Row]:
+    """Its rows, waited for in short steps: a signal that arrives just before a wait without end does not end it."""
+    while not one.done():
+        wait([one], timeout=WAIT_SECONDS)
+    return one.result()
 
 
 class _Share:
