@@ -21,6 +21,7 @@ static struct {
     int messages;      /* they carried */
     int joined;        /* of these, with more than one packet */
     int refuse_joined; /* errno for them; 0: the kernel decides */
+    int refuse_single; /* errno for the next packet alone; 0: the kernel decides */
 } calls;
 
 /* ---- the calls ---- */
@@ -48,20 +49,19 @@ long helio_direct_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int
     return result_of(syscall(SYS_recvmmsg, fd, messages, count, flags, NULL));
 }
 
-ssize_t sendto(int fd, const void *data, size_t length, int flags, const struct sockaddr *to,
-               socklen_t bytes) {
+long helio_direct_sendto(int fd, const void *data, size_t length, int flags,
+                         const struct sockaddr *to, socklen_t bytes) {
     calls.writes++;
     calls.messages++;
-    return syscall(SYS_sendto, fd, data, length, flags, to, bytes);
+    if (calls.refuse_single) {
+        const int error = calls.refuse_single;
+        calls.refuse_single = 0;
+        return -error;
+    }
+    return result_of(syscall(SYS_sendto, fd, data, length, flags, to, bytes));
 }
 
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
-    calls.writes++;
-    calls.messages++;
-    return syscall(SYS_sendmsg, fd, message, flags);
-}
-
-int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
+long helio_direct_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
     calls.writes++;
     unsigned allowed = 0;
     while (allowed < count && (messages[allowed].msg_hdr.msg_iovlen == 1 || !calls.refuse_joined)) {
@@ -69,11 +69,10 @@ int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
         allowed++;
     }
     if (allowed == 0) {
-        errno = calls.refuse_joined;
-        return -1;
+        return -calls.refuse_joined;
     }
     calls.messages += (int)allowed;
-    return (int)syscall(SYS_sendmmsg, fd, messages, allowed, flags);
+    return result_of(syscall(SYS_sendmmsg, fd, messages, allowed, flags));
 }
 
 /* ---- channels ---- */
@@ -168,6 +167,34 @@ static void a_lone_datagram_costs_one_call(void) {
         udp->close(tx);
         udp->close(rx);
     }
+}
+
+static void a_packet_sent_at_once_costs_one_call(void) {
+    helio_channel *rx = open_channel(HELIO_CHANNEL_RECEIVE, 6, false);
+    helio_channel *tx = open_channel(HELIO_CHANNEL_TRANSMIT, 6, true);
+    static const int refusals[] = {0, EAGAIN, ECONNREFUSED};
+    const size_t length = 4;
+    uint8_t packet[1473];
+    for (unsigned i = 0; i < 3; i++) {
+        fill(packet, i, length);
+        calls.refuse_single = refusals[i];
+        CHECK_EQUAL(udp->send_now(tx, packet, length), 0);
+        CHECK_EQUAL(calls.writes, i < 1 ? 1 : 2 * (int)i + 1); /* a refused one is sent again */
+        expect(rx, i, &length, 1, HELIO_CHANNEL_BATCH);
+        CHECK_EQUAL(tx->counters.packets_sent, i + 1);
+        CHECK_EQUAL(tx->counters.bytes_sent, (i + 1) * length);
+    }
+    CHECK(udp->send_now(tx, packet, sizeof packet) != 0);
+    CHECK_EQUAL(tx->counters.send_errors, 1);
+    /* What is queued leaves before it. */
+    const size_t lengths[] = {4, 3};
+    fill(packet, 3, 4);
+    udp->send(tx, NULL, packet, 4, false);
+    fill(packet, 4, 3);
+    CHECK_EQUAL(udp->send_now(tx, packet, 3), 0);
+    expect(rx, 3, lengths, 2, HELIO_CHANNEL_BATCH);
+    udp->close(tx);
+    udp->close(rx);
 }
 
 static void calls_ask_for_more_as_they_come_back_full(void) {
@@ -278,6 +305,7 @@ static void a_refused_offload_is_told_once_and_nothing_is_lost(void) {
 
 int main(void) {
     RUN(a_lone_datagram_costs_one_call);
+    RUN(a_packet_sent_at_once_costs_one_call);
     RUN(calls_ask_for_more_as_they_come_back_full);
     RUN(equal_packets_are_one_message_and_come_apart_again);
     RUN(packets_of_any_lengths_keep_their_order);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__) && defined(__LP64__) && !defined(__SANITIZE_ADDRESS__) && \
@@ -33,6 +34,15 @@ long helio_direct_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int
     return call(SYS_recvmmsg, fd, messages, count, flags, NULL, NULL);
 }
 
+long helio_direct_sendto(int fd, const void *data, size_t length, int flags,
+                         const struct sockaddr *to, socklen_t to_length) {
+    return call(SYS_sendto, fd, data, (long)length, flags, to, (const void *)(uintptr_t)to_length);
+}
+
+long helio_direct_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
+    return call(SYS_sendmmsg, fd, messages, count, flags, NULL, NULL);
+}
+
 #else
 
 static inline long result_of(long result) {
@@ -50,6 +60,15 @@ long helio_direct_recvfrom(int fd, void *data, size_t length, int flags, struct 
 
 long helio_direct_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
     return result_of(recvmmsg(fd, messages, count, flags, NULL));
+}
+
+long helio_direct_sendto(int fd, const void *data, size_t length, int flags,
+                         const struct sockaddr *to, socklen_t to_length) {
+    return result_of(sendto(fd, data, length, flags, to, to_length));
+}
+
+long helio_direct_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
+    return result_of(sendmmsg(fd, messages, count, flags));
 }
 
 #endif

@@ -149,6 +149,11 @@ typedef struct helio_driver {
 
     /* ---- what follows may be NULL ---- */
 
+    /* Sends one packet to every destination of the channel and hands it, behind all that is queued,
+     * to the network: send and flush in one call.  The packet is not copied.  Returns as send.
+     * NULL: send and flush do it (helio_channel_send_now). */
+    int (*send_now)(helio_channel *channel, const void *packet, size_t length);
+
     /* Packets for all destinations that send takes now without throwing any away; 0: new data is
      * to wait.  NULL: always room. */
     size_t (*room)(helio_channel *channel);
@@ -170,6 +175,18 @@ typedef struct helio_driver {
      * it cannot be asked. */
     void (*stamp)(helio_channel *channel, bool on);
 } helio_driver;
+
+/* As send_now, with any driver. */
+static inline int helio_channel_send_now(helio_channel *channel, const void *packet,
+                                         size_t length) {
+    const helio_driver *driver = channel->driver;
+    if (driver->send_now) {
+        return driver->send_now(channel, packet, length);
+    }
+    const int result = driver->send(channel, NULL, packet, length, true);
+    driver->flush(channel);
+    return result;
+}
 
 /* UDP, multicast and unicast. */
 extern const helio_driver helio_driver_udp;

@@ -152,6 +152,10 @@ static void udp_flush(helio_channel *channel) {
     helio_udp_out_flush(&udp_of(channel)->out);
 }
 
+static int udp_send_now(helio_channel *channel, const void *packet, size_t length) {
+    return helio_udp_out_send_now(&udp_of(channel)->out, packet, length);
+}
+
 static inline size_t read_from(udp_channel *udp, int source, helio_datagram *datagrams,
                                size_t limit) {
     const bool was_full = helio_udp_in_read(&udp->in, &udp->sources[source]);
@@ -224,6 +228,7 @@ const helio_driver helio_driver_udp = {
     .open = udp_open,
     .send = udp_send,
     .flush = udp_flush,
+    .send_now = udp_send_now,
     .receive = udp_receive,
     .close = udp_close,
     .tend = udp_tend,

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/outlet.h"
 #include "generated/protocol.h"
+#include "io/direct_call.h"
 #include "io/udp_raw.h"
 
 enum {
@@ -145,23 +146,24 @@ static size_t same_way(const struct mmsghdr *messages, size_t count) {
     return n;
 }
 
-static int call(const helio_udp_out *out, struct mmsghdr *messages, size_t count) {
+/* Returns how many messages the kernel took, or -errno. */
+static long call(const helio_udp_out *out, struct mmsghdr *messages, size_t count) {
     const struct msghdr *first = &messages->msg_hdr;
     const int fd = first->msg_name ? out->fd : out->connected;
     count = same_way(messages, count);
     if (count > 1 || first->msg_control) {
-        return sendmmsg(fd, messages, (unsigned)count, MSG_DONTWAIT);
+        return helio_direct_sendmmsg(fd, messages, (unsigned)count, MSG_DONTWAIT);
     }
-    const ssize_t sent = sendto(fd, first->msg_iov->iov_base, first->msg_iov->iov_len, MSG_DONTWAIT,
-                                first->msg_name, first->msg_namelen);
-    return sent < 0 ? -1 : 1;
+    const long sent = helio_direct_sendto(fd, first->msg_iov->iov_base, first->msg_iov->iov_len,
+                                          MSG_DONTWAIT, first->msg_name, first->msg_namelen);
+    return sent < 0 ? sent : 1;
 }
 
-/* Returns how many messages the kernel took; 0 or less: see errno.  That nobody listens is said of
- * an earlier packet, and the one at hand was not sent: it is sent again. */
-static int send_some(const helio_udp_out *out, struct mmsghdr *messages, size_t count) {
-    int sent = call(out, messages, count);
-    for (int i = 0; sent < 0 && errno == ECONNREFUSED && i < REFUSALS_MAX; i++) {
+/* As call.  That nobody listens is said of an earlier packet, and the one at hand was not sent: it
+ * is sent again. */
+static long send_some(const helio_udp_out *out, struct mmsghdr *messages, size_t count) {
+    long sent = call(out, messages, count);
+    for (int i = 0; sent == -ECONNREFUSED && i < REFUSALS_MAX; i++) {
         sent = call(out, messages, count);
     }
     return sent;
@@ -174,11 +176,12 @@ static void send_split(helio_udp_out *out, const struct msghdr *message, int *wa
                                              .msg_namelen = message->msg_namelen,
                                              .msg_iov = &message->msg_iov[i],
                                              .msg_iovlen = 1}};
-        if (send_some(out, &single, 1) > 0) {
+        const long sent = send_some(out, &single, 1);
+        if (sent > 0) {
             count_sent(out, &single.msg_hdr);
             i++;
-        } else if (!is_passing(errno) || !wait_for_room(out->fd, waits)) {
-            count_refused(out, &single.msg_hdr, errno);
+        } else if (!is_passing((int)-sent) || !wait_for_room(out->fd, waits)) {
+            count_refused(out, &single.msg_hdr, (int)-sent);
             i++;
         }
     }
@@ -194,14 +197,14 @@ static void send_messages(helio_udp_out *out, size_t count) {
             next++;
             continue;
         }
-        const int sent = send_some(out, &out->messages[next], count - next);
+        const long sent = send_some(out, &out->messages[next], count - next);
         if (sent > 0) {
-            for (int i = 0; i < sent; i++, next++) {
+            for (long i = 0; i < sent; i++, next++) {
                 count_sent(out, &out->messages[next].msg_hdr);
             }
             continue;
         }
-        const int error = errno;
+        const int error = (int)-sent;
         if (message->msg_iovlen > 1 && is_refusal_of_gso(error)) {
             stop_gso(out, error);
         } else if (!is_passing(error) || !wait_for_room(out->fd, &waits)) {
@@ -290,4 +293,21 @@ void helio_udp_out_flush(helio_udp_out *out) {
     }
     send_messages(out, count);
     out->queued = 0;
+}
+
+/* The queue, which waits and counts, takes a packet that the kernel refuses. */
+int helio_udp_out_send_now(helio_udp_out *out, const void *packet, size_t length) {
+    if (out->connected >= 0 && out->queued == 0 && !out->config->router_alert &&
+        length <= out->config->packet_bytes) {
+        const long sent =
+            helio_direct_sendto(out->connected, packet, length, MSG_DONTWAIT, NULL, 0);
+        if (sent >= 0) {
+            out->counters->packets_sent++;
+            out->counters->bytes_sent += length;
+            return 0;
+        }
+    }
+    const int result = helio_udp_out_send(out, NULL, packet, length, true);
+    helio_udp_out_flush(out);
+    return result;
 }

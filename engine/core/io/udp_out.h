@@ -52,5 +52,7 @@ void helio_udp_out_fini(helio_udp_out *out);
 int helio_udp_out_send(helio_udp_out *out, const helio_address *to, const void *packet,
                        size_t length, bool stable);
 void helio_udp_out_flush(helio_udp_out *out);
+/* As send_now of the driver. */
+int helio_udp_out_send_now(helio_udp_out *out, const void *packet, size_t length);
 
 #endif
