@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,17 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from heliograph.engine import Instance, Message, Receiver
+from tests.ports import free_port
 
 _numbers = itertools.count()
 
 Script = Callable[..., "subprocess.Popen[str]"]
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from heliograph.engine import (
     WouldBlock,
 )
 from heliograph.monitor.segment import Segment
+from tests.ports import free_port
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 TOPIC = "ORDERS"
 SMALL = {"send_window": 32, "linger": 0.05}

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from heliograph.engine import AckersError, Instance, TimeoutExpired, Transmitter, WouldBlock
-
-from .conftest import free_port
+from tests.ports import free_port
 
 TOPIC = "PRICES"
 OPEN: dict[str, Any] = {"linger": 0.0, "connection_timeout": 0.1, "connect_wait": 0, "submit_queue": 65536}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from heliograph.engine import Instance, OptionError
 from heliograph.monitor.blame import Blame, Verdict, blame, share_above
 from heliograph.monitor.model import Health, Histogram, Snapshot
 from heliograph.monitor.sampler import Sampler
+from tests.ports import free_port
 
 MS = 1_000_000
 RECEIVE = """
@@ -31,9 +31,7 @@ with Instance(name="receiving") as instance, instance.receiver(sys.argv[1], "T")
 @contextmanager
 def receiving(query: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A receiver in a process of its own; gives what to send to."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     place = f"rmm+unicast://127.0.0.1:{port}"
     child = subprocess.Popen([sys.executable, "-c", RECEIVE, place + query], stdout=subprocess.PIPE, text=True)
     try:

@@ -16,8 +16,9 @@ from heliograph.engine import Instance
 from heliograph.monitor import fleet
 from heliograph.monitor.clocks import Clocks, ClockSource, Trust, clocks_of
 from heliograph.monitor.sampler import Sampler
+from tests.ports import free_port
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 SOURCE = """
 import sys, time

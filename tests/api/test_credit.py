@@ -11,8 +11,9 @@ import pytest
 
 from heliograph.engine import Instance, Message, OptionError, Receiver, TimeoutExpired, Transmitter, WouldBlock
 from heliograph.monitor.segment import Segment
+from tests.ports import free_port
 
-from .conftest import free_port, until
+from .conftest import until
 
 TOPIC = "ORDERS"
 CREDIT = 8

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import Instance
+from tests.ports import free_port
 from tests.segment.decoder import decode
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 STREAMS = 100
 

@@ -13,8 +13,9 @@ import pytest
 
 from heliograph.engine import Instance, Transmitter, WouldBlock
 from heliograph.monitor.segment import Segment
+from tests.ports import free_port
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 TOPIC = "ORDERS"
 

@@ -14,8 +14,9 @@ import sys
 import pytest
 
 from heliograph.engine import EndpointError, Instance, OptionError
+from tests.ports import free_port
 
-from .conftest import collect, free_port
+from .conftest import collect
 
 EXCHANGE = """
 import sys

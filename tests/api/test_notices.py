@@ -21,8 +21,9 @@ from heliograph.engine import (
 )
 from heliograph.monitor.model import Event
 from heliograph.monitor.segment import Segment
+from tests.ports import free_port
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 TOPIC = "ORDERS"
 

@@ -10,8 +10,9 @@ import pytest
 
 from heliograph.engine import ClosedError, Instance, OptionError, Transmitter, WouldBlock
 from heliograph.monitor.segment import Segment
+from tests.ports import free_port
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 TOPIC = "PRICES.FX"
 SECONDS = 0.6
@@ -112,7 +113,7 @@ def test_topics_of_a_stream_take_turns(threaded: Instance, unicast: str) -> None
     receivers = [threaded.receiver(unicast, topic) for topic in topics]
     transmitters = [threaded.transmitter(unicast, topic, rate=200_000, linger=0.0) for topic in topics]
     for transmitter in transmitters:
-        transmitter.send_many([b"x" * 1000] * 200)  # together three seconds
+        transmitter.send_many([b"x" * 1000] * 400)  # together six seconds
     seen = [0, 0, 0]
 
     def has_received(count: int) -> bool:
@@ -120,8 +121,8 @@ def test_topics_of_a_stream_take_turns(threaded: Instance, unicast: str) -> None
             seen[i] += len(receiver.receive(timeout=0, limit=1000))
         return sum(seen) >= count
 
-    has_received(0)
-    seen = [0, 0, 0]  # what came before the last topic had anything to send is nobody's turn
+    assert until(lambda: has_received(0) and min(seen) >= 5)
+    seen = [0, 0, 0]  # the first topic sends alone until the last one has something to send
     assert until(lambda: has_received(90))
     assert min(seen) > 0.5 * max(seen)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from heliograph.engine import Instance, Loss, Message
+from tests.ports import free_port
 from tests.segment.decoder import decode
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 TOPIC = "PRICES.FX"
 

@@ -19,17 +19,11 @@ import pytest
 from heliograph.engine import Instance, Message, Receiver, Transmitter
 from heliograph.engine.errors import EndpointError, OptionError, TimeoutExpired, WouldBlock
 from heliograph.monitor import Segment
+from tests.ports import free_port
 
 from .conftest import collect, until
 
 TOPIC = "PRICES.FX"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from heliograph.engine import EndpointError, Instance, SystemCallError
+from tests.ports import free_port
 from tests.segment.decoder import Decoded, decode
 
-from .conftest import collect, free_port, until
+from .conftest import collect, until
 
 RAW = "encapsulation=ip"
 

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from heliograph.engine import Instance, OptionError, Receiver
+from tests.ports import free_port
 
-from .conftest import free_port, until
+from .conftest import until
 
 TOPIC = "PRICES.FX"
 COUNT = 3000

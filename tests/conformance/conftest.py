@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,23 +11,9 @@ from dataclasses import dataclass
 import pytest
 
 from heliograph.engine import Instance, Message, Receiver, Transmitter
+from tests.ports import free_port
 
 _numbers = itertools.count(1)
-
-
-def _port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _udp() -> int:
-    return _port(socket.SOCK_DGRAM)
-
-
-def _tcp() -> int:
-    return _port(socket.SOCK_STREAM)
 
 
 def _group() -> str:
@@ -73,10 +58,10 @@ def _hosts(scheme: str, host: str, port: Callable[[], int]) -> Callable[[int], t
 
 # Groups of IPv6 need a route, which the loopback has not: api/test_ipv6.py makes a network for them.
 TRANSPORTS = [
-    Transport("rmm", _one(lambda: f"rmm://{_group()}:{_udp()}?interface=127.0.0.1&ttl=0"), True, True),
-    Transport("rmm+unicast", _hosts("rmm+unicast", "127.0.0.1", _udp), True, False),
-    Transport("rmm+unicast-ipv6", _hosts("rmm+unicast", "[::1]", _udp), True, False),
-    Transport("rum", _hosts("rum", "127.0.0.1", _tcp), False, False),
+    Transport("rmm", _one(lambda: f"rmm://{_group()}:{free_port()}?interface=127.0.0.1&ttl=0"), True, True),
+    Transport("rmm+unicast", _hosts("rmm+unicast", "127.0.0.1", free_port), True, False),
+    Transport("rmm+unicast-ipv6", _hosts("rmm+unicast", "[::1]", free_port), True, False),
+    Transport("rum", _hosts("rum", "127.0.0.1", free_port), False, False),
     Transport("shm", _one(lambda: f"shm://conformance-{os.getpid()}-{next(_numbers)}"), False, True),
     Transport("inproc", _one(lambda: f"inproc://conformance-{next(_numbers)}"), False, True),
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 
 def test_a_c_program_builds_and_runs_against_what_is_installed(top: Path, native_build: Path, tmp_path: Path) -> None:
@@ -21,9 +22,7 @@ def test_a_c_program_builds_and_runs_against_what_is_installed(top: Path, native
     source = top / "deploy/examples/hello.c"
     command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{prefix / 'include'}", source]
     subprocess.run([*command, f"-L{library.parent}", "-lheliograph", "-o", program], check=True)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        endpoint = f"rmm://239.192.77.5:{probe.getsockname()[1]}?interface=127.0.0.1&linger=0"
+    endpoint = f"rmm://239.192.77.5:{free_port()}?interface=127.0.0.1&linger=0"
     done = subprocess.run(
         [program, endpoint],
         env={**os.environ, "LD_LIBRARY_PATH": str(library.parent)},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
 from heliograph.exporters.families import describe
 from heliograph.monitor.behaviour import Behaviour
 from tests.fleet import sample_fleet
+from tests.ports import free_port
 from tests.prometheus import serve
 
 FILE = Path(__file__).resolve().parents[2] / "deploy/grafana/heliograph-fleet.json"
@@ -116,12 +116,6 @@ def test_states_are_shown_as_words() -> None:
         assert {key: item["text"] for key, item in mapping["options"].items()} == {
             str(word.rank): word.text for word in table.values()
         }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 Asked = Callable[[str], list[dict[str, Any]]]

@@ -21,6 +21,7 @@ import pytest
 from heliograph.dashboards.live.capture import FLAGS, browser, capture
 from heliograph.monitor.errors import UserError
 from tests.fleet import sample_fleet
+from tests.ports import free_port
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -30,9 +31,7 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self._stopping = threading.Event()
         self._beats = threading.Thread(target=self._beat, daemon=True)
@@ -177,9 +176,7 @@ def test_a_picture_is_taken_of_the_running_page(running: Running, tmp_path: Path
 def test_a_picture_of_a_page_that_is_not_there_is_refused(tmp_path: Path) -> None:
     if browser() is None:
         pytest.skip("chromium is not installed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{probe.getsockname()[1]}/"
+    nobody = f"http://127.0.0.1:{free_port()}/"
     with pytest.raises(UserError, match="check that `heliograph live` is running"):
         capture(nobody, tmp_path / "live.png")
     assert not (tmp_path / "live.png").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.monitor.sampler import Sampler
+from tests.ports import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "deploy/examples"
 MESSAGES = 10_000
@@ -21,9 +21,7 @@ MESSAGES = 10_000
 
 @pytest.fixture
 def endpoint() -> str:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"rmm://239.192.77.3:{probe.getsockname()[1]}?interface=127.0.0.1"
+    return f"rmm://239.192.77.3:{free_port()}?interface=127.0.0.1"
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from tests.faults.house import House, free_port
+from tests.faults.house import House
+from tests.ports import free_port
 
 __all__ = ["CASES", "Case", "remains"]
 

@@ -11,7 +11,6 @@ import contextlib
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,7 +21,7 @@ from typing import Self
 
 from tests.faults.actors import RECORD
 
-__all__ = ["DEADLINE_SECONDS", "TOP", "House", "Stopped", "free_port"]
+__all__ = ["DEADLINE_SECONDS", "TOP", "House", "Stopped"]
 
 TOP = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 60.0
@@ -35,14 +34,6 @@ _DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 class Stopped(Exception):
     """Somebody pressed Ctrl-C, or the time is over."""
-
-
-def free_port() -> int:
-    """A port nobody has now, for TCP and UDP."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class House:

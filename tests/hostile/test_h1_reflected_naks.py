@@ -16,6 +16,7 @@ import pytest
 from heliograph.engine import Instance
 from heliograph.monitor.sampler import Sampler
 from tests.hostile import forging
+from tests.ports import free_port
 
 TOPIC, VICTIM = "PRICES.FX", "127.0.0.7"
 GIVE_UP = {"nak_deadline": 0.4}
@@ -27,9 +28,7 @@ Endpoint = tuple[str, int]
 @pytest.fixture
 def endpoint() -> Endpoint:
     """An endpoint of this test alone, and its port."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((forging.HOST, 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     return f"rmm+unicast://{forging.HOST}:{port}", port
 
 

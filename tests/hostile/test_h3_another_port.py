@@ -17,6 +17,7 @@ import pytest
 from heliograph.engine import Instance, Message, Receiver, Transmitter
 from heliograph.monitor.sampler import Sampler
 from tests.hostile import forging
+from tests.ports import free_port
 
 TOPIC = "PRICES.FX"
 FAR = (1 << 31) - 10
@@ -60,9 +61,7 @@ class Stream:
 @pytest.fixture
 def stream(segments: Path) -> Iterator[Stream]:
     """A stream of which ten messages have come."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((forging.HOST, 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     endpoint = f"rmm+unicast://{forging.HOST}:{port}"
     with (
         Instance(name="source") as source,
@@ -148,9 +147,7 @@ def test_h3_the_conflict_is_told(segments: Path, stream: Stream, forger: socket.
 
 
 def test_h3_a_second_connection_changes_nothing_but_a_count(segments: Path) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((forging.HOST, 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     endpoint = f"rum://{forging.HOST}:{port}"
     with (
         Instance(name="source") as source,

@@ -12,8 +12,9 @@ from statistics import median
 import pytest
 
 from heliograph.engine import Instance, Receiver
-from tests.api.conftest import free_port, until
+from tests.api.conftest import until
 from tests.hostile.forging import ATTACKER, HOST, Session, attacker, batch, odata, spm
+from tests.ports import free_port
 from tests.segment.decoder import decode
 
 FORGED = 10_000

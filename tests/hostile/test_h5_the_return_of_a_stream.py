@@ -21,6 +21,7 @@ from heliograph.engine import Instance, Message, Receiver
 from heliograph.monitor import Segment
 from tests.hostile.forging import HOST, NAK, Session, attacker, batch, fin, odata, spm, topics
 from tests.interop.cable import ADDRESSES, lay
+from tests.ports import free_port
 
 TOPIC = "PRICES.FX"
 EXPIRY, OUTAGE = 0.3, 0.8
@@ -89,13 +90,6 @@ def source_to(port: int, *, repairs: bool = False) -> Iterator[Source]:
     with attacker(HOST) as door:
         number = door.getsockname()[1]
         yield Source((HOST, port), Session(b"source", number, port), door, repairs)
-
-
-def free_port(kind: int = socket.SOCK_DGRAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -330,7 +324,7 @@ class Cut:
 
 
 def test_h5_a_connection_that_is_back_after_the_expiry_brings_what_was_sent_meanwhile() -> None:
-    port = free_port(socket.SOCK_STREAM)
+    port = free_port()
     with Instance() as sink, Instance() as origin:
         heard = Heard(sink.receiver(f"rum://{HOST}:{port}", TOPIC, stream_expiry=EXPIRY))
         with contextlib.closing(Cut(port)) as relay:

@@ -6,8 +6,8 @@ import gc
 from pathlib import Path
 
 from heliograph.engine import Instance, Receiver
-from tests.api.conftest import free_port
 from tests.hostile.forging import HOST, WRAP, Session, attacker, batch, fin, odata, spm
+from tests.ports import free_port
 
 TOPIC = "SHORT"
 AT_ONCE = 25

@@ -15,6 +15,7 @@ import pytest
 
 from heliograph.exporters.prometheus import PrometheusExporter
 from tests.exporters.making import at, instance, receiver
+from tests.ports import free_port
 
 
 @contextmanager
@@ -144,8 +145,7 @@ def test_l5_a_large_request_is_not_read_to_its_end(exporter: PrometheusExporter)
 
 def test_l5_the_live_page_refuses_other_names_slow_and_large_requests(tmp_path: object) -> None:
     pytest.importorskip("dash")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "heliograph.monitor.cli", "live", "--listen", f"127.0.0.1:{port}"]
     command += ["--segments", str(tmp_path), "--allowed-host", "page.example"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as page:

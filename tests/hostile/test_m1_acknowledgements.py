@@ -7,7 +7,6 @@ has an address of its own: another IP, or another port of the receiver's.
 from __future__ import annotations
 
 import itertools
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,19 +15,13 @@ from statistics import median
 import pytest
 
 from heliograph.engine import Instance, TimeoutExpired, Transmitter
+from tests.ports import free_port
 
 from .forging import HOST, Session, acknowledge, attacker, session_of
 from .looking import events, total, until
 
 TOPIC = "ORDERS"
 _groups = itertools.count(1)
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 
 import pytest
 
 from heliograph.engine import Instance
+from tests.ports import free_port
 
 from .forging import ATTACKER, HOST, Session, attacker, nak, session_of
 from .looking import events, total, until
 
 TOPIC = "PRICES"
 FORGED = 1500
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def one_host(number: int) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from heliograph.engine import Instance, Transmitter
+from tests.ports import free_port
 
 from .forging import HOST, Session, attacker, nak, session_of
 from .looking import events, total, until
@@ -17,13 +18,6 @@ TOPIC = "PRICES"
 PACKETS = 11000
 BODY = b"." * 1400
 ASKED_AT_ONCE = 63
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

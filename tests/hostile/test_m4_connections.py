@@ -12,19 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from heliograph.engine import Instance
+from tests.ports import free_port
 
 from .forging import ATTACKER, HOST
 from .looking import events, total, until
 
 TOPIC = "PRICES.FX"
 IDLE = 1100
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

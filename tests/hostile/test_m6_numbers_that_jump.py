@@ -8,7 +8,8 @@ import pytest
 
 from heliograph.engine import Instance
 from tests.hostile.forging import HOST, batch, topics
-from tests.hostile.test_h5_the_return_of_a_stream import TOPIC, Heard, free_port, source_to, totals
+from tests.hostile.test_h5_the_return_of_a_stream import TOPIC, Heard, source_to, totals
+from tests.ports import free_port
 
 FAR = [pytest.param(1 << 40, id="2^40"), pytest.param(1 << 63, id="2^63"), pytest.param((1 << 64) - 1, id="2^64-1")]
 

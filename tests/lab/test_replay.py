@@ -12,6 +12,7 @@ import pytest
 
 from heliograph.engine import Instance, OptionError, SystemCallError
 from heliograph.monitor.lab.replay import read
+from tests.ports import free_port
 
 ENDPOINT = "rmm+unicast://127.0.0.1:{port}"
 OPTIONS = {
@@ -23,20 +24,11 @@ OPTIONS = {
 }
 
 
-def _port() -> int:
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log of a source whose receiver loses a tenth for a while, and whose policy is changed on the way."""
     folder = tmp_path_factory.mktemp("decisions")
-    endpoint = ENDPOINT.format(port=_port())
+    endpoint = ENDPOINT.format(port=free_port())
     with (
         Instance(name="feed", decision_log=str(folder)) as feed,
         Instance(name="desk") as desk,
@@ -133,7 +125,7 @@ def test_a_crashed_engine_leaves_whole_records(log: Path, tmp_path: Path) -> Non
 
 
 def test_a_full_log_ends_and_says_so(tmp_path: Path) -> None:
-    endpoint = ENDPOINT.format(port=_port())
+    endpoint = ENDPOINT.format(port=free_port())
     with (
         Instance(name="feed", decision_log=str(tmp_path), decision_log_bytes=65536) as feed,
         Instance(name="desk") as desk,
@@ -155,6 +147,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
         Instance(decision_log=str(tmp_path / "missing")) as instance,
         pytest.raises(SystemCallError, match="decision_log"),
     ):
-        instance.transmitter(ENDPOINT.format(port=_port()), "PRICES")
+        instance.transmitter(ENDPOINT.format(port=free_port()), "PRICES")
     with pytest.raises(OptionError, match="decision_log_bytes"):
         Instance(decision_log_bytes=1)

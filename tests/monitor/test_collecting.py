@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,21 +23,15 @@ from heliograph.monitor.fleet import balance, receiver_names
 from heliograph.monitor.model import Health, InstanceState, Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.monitor.sameness import assert_same, same
+from tests.ports import free_port
 
 _numbers = itertools.count()
 COMMAND = (sys.executable, "-m", "heliograph.monitor.cli")
 
 
-def _free_port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _multicast() -> str:
     number = os.getpid() * 16 + next(_numbers)
-    port = _free_port(socket.SOCK_DGRAM)
+    port = free_port()
     return f"rmm://239.193.{number // 250 % 250}.{number % 250 + 1}:{port}?interface=127.0.0.1"
 
 
@@ -53,7 +46,7 @@ def url(request: pytest.FixtureRequest, rings: None) -> str:
     if request.param == "rmm":
         return _multicast()
     if request.param == "rum":
-        return f"rum://127.0.0.1:{_free_port(socket.SOCK_STREAM)}"
+        return f"rum://127.0.0.1:{free_port()}"
     return f"shm://collect.{os.getpid()}.{next(_numbers)}"
 
 
@@ -184,7 +177,7 @@ def test_publishing_is_not_news_to_publish(stack: ExitStack, segments: Path) -> 
 def test_a_collector_that_is_stopped_does_not_show_in_the_applications_books(
     stack: ExitStack, segments: Path, tmp_path: Path
 ) -> None:
-    url = f"rum://127.0.0.1:{_free_port(socket.SOCK_STREAM)}"
+    url = f"rum://127.0.0.1:{free_port()}"
     application = Application(stack, segments, tmp_path / "there")
     collecting = subprocess.Popen([*COMMAND, "collect", "--from", url, "--json"], stdout=subprocess.PIPE, text=True)
     stack.callback(lambda: (collecting.kill(), collecting.wait(), collecting.stdout and collecting.stdout.close()))
@@ -209,7 +202,7 @@ def test_a_collector_that_is_stopped_does_not_show_in_the_applications_books(
 
 
 def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack, segments: Path) -> None:
-    below, above = _multicast(), f"rum://127.0.0.1:{_free_port(socket.SOCK_STREAM)}"
+    below, above = _multicast(), f"rum://127.0.0.1:{free_port()}"
     feed = stack.enter_context(Instance(name="feed"))
     feed.transmitter(_multicast(), "T", linger=0.0).send(b"x")
 

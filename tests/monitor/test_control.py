@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from heliograph.monitor.model import Event
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.segment import Segment
 from heliograph.monitor.sources import ReceiverOfStream, receivers_of
+from tests.ports import free_port
 from tests.segments import SegmentObject, write_segment
 
 SMALL = 4 << 20
@@ -430,9 +430,7 @@ def test_a_rate_that_is_none_is_refused(text: str) -> None:
 @pytest.fixture
 def stream() -> Iterator[tuple[Path, Instance]]:
     """A source and two receivers of one stream, each in an instance of its own; both are known to the source."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        endpoint = f"rmm://239.192.44.7:{probe.getsockname()[1]}?interface=127.0.0.1&ttl=0"
+    endpoint = f"rmm://239.192.44.7:{free_port()}?interface=127.0.0.1&ttl=0"
     with (
         Instance(name="feed", segment_bytes=SMALL) as source,
         Instance(name="slow-1", segment_bytes=SMALL) as slow,

@@ -7,6 +7,7 @@ import struct
 import time
 
 from heliograph.engine import Instance
+from tests.ports import free_port
 from tests.wire.decoder import Hello, Packet, decode_batch, decode_frames, decode_hello, decode_packet
 
 RECEIVER, TRANSMITTER = 2, 1
@@ -64,9 +65,7 @@ def test_a_transmitter_speaks_as_documented() -> None:
 
 def test_both_sides_say_that_they_are_alive() -> None:
     with Instance() as sink:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         with sink.receiver(f"rum://127.0.0.1:{port}", "T"), socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(hello(TRANSMITTER, timeout_ms=400))
             end = Conversation(client)
