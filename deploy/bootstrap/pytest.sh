@@ -2,6 +2,10 @@
 # The Python tests. Most of them wait most of the time, so two files run in parallel. The demo (fixed ports), the benches
 # (timing) and the history run alone: Spark starts from the test process and needs memory that thousands of earlier tests
 # have used. With arguments: one pytest run with these arguments.
+#
+# Up to three failures of one run are tried once more, alone. Thousands of tests with deadlines on a shared host fail
+# once in a while for want of processor time. A test that passes alone is named in the output and does not fail the run;
+# one that fails twice does, and so do more than three failures.
 set -eu
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -11,8 +15,27 @@ pytest=".venv/bin/python -m pytest"
 if [ $# -gt 0 ]; then
     exec $pytest "$@"
 fi
+
+failures=build/pytest/v/cache/lastfailed
+once_more_at_most=3
+
+# run PYTEST_ARGUMENTS...: succeeds when all pass, a few of them perhaps only alone.
+run() {
+    rm -f "$failures"
+    $pytest "$@" && return 0
+    [ -s "$failures" ] || return 1
+    number=$(grep -c '": true' "$failures")
+    [ "$number" -le "$once_more_at_most" ] || return 1
+    names=$(sed -n 's/^ *"\(.*\)": true,*$/  \1/p' "$failures")
+    echo "once more, alone, $number failed:"
+    echo "$names"
+    $pytest --last-failed --last-failed-no-failures none || return 1
+    echo "PASSED ONLY ALONE (look at each: a deadline that is too short, or a race):"
+    echo "$names"
+}
+
 bad=0
-$pytest --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/bench --ignore tests/history || bad=1
-$pytest tests/history || bad=1
-$pytest tests/e2e tests/bench || bad=1
+run --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/bench --ignore tests/history || bad=1
+run tests/history || bad=1
+run tests/e2e tests/bench || bad=1
 exit "$bad"
