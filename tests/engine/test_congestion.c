@@ -1,7 +1,7 @@
 /* When a stream counts as congested, and when no more. */
 #include "check.h"
 
-#include "runtime/congestion.h"
+#include "send/congestion.h"
 
 #define MS HELIO_MILLISECOND
 

@@ -7,8 +7,8 @@
 #define HELIO_RUNTIME_TX_LANE_H
 
 #include "flight/decision_file.h"
-#include "runtime/congestion.h"
 #include "runtime/lane.h"
+#include "send/congestion.h"
 #include "send/stream.h"
 
 enum {

@@ -4,8 +4,8 @@
  *
  * Callers report each time they see messages wait, and each time they see none.  It knows no clock
  * and sends no events. */
-#ifndef HELIO_RUNTIME_CONGESTION_H
-#define HELIO_RUNTIME_CONGESTION_H
+#ifndef HELIO_SEND_CONGESTION_H
+#define HELIO_SEND_CONGESTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
