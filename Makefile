@@ -55,9 +55,10 @@ test-tsan: ## the C tests under the thread sanitizer
 	@$(STAGES) 'C tests, thread sanitizer=sh $(BOOTSTRAP)/ctest.sh build/tsan thread'
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZ_SECONDS (60), then 10 million packets on both receive paths; TARGETS="fuzz_pgm" chooses
+fuzz: ## each fuzz target for FUZZ_SECONDS (60), then 10 million packets on both receive paths and 10 million messages on both send paths; TARGETS="fuzz_pgm" chooses
 	@$(STAGES) $(INSTALL) 'fuzzing=sh $(BOOTSTRAP)/fuzz.sh $(or $(FUZZ_SECONDS),60) $(TARGETS)' $(NATIVE) \
-		'fast path and general path=build/release/sim_fast_path --seeds 500'
+		'fast path and general path=build/release/sim_fast_path --seeds 500' \
+		'the same of sending=build/release/sim_send_fast_path --seeds 500'
 
 .PHONY: test-py
 test-py: bootstrap ## the Python tests (PYTEST="-k name" chooses)

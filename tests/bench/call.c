@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/instance.h"
+
 enum { SIZE = 64, WARM_UP = 300, TRIES = 1000000 };
 
 static helio_instance *sending, *receiving;
@@ -69,7 +71,9 @@ static void pass(const char *part, int (*run)(int (*)(void))) {
         return;
     }
     if (strcmp(part, "send") == 0) {
+        sending->transmit_due_ns = HELIO_NEVER; /* however slowly time passes */
         check(run(send_one), part);
+        sending->transmit_due_ns = 0;
         drain();
         return;
     }

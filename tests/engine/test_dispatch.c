@@ -160,6 +160,7 @@ static bool only_send_has_it(int port) {
     const helio_driver *driver = channel->driver;
     slow_driver = *driver;
     slow_driver.flush = flush_slowly;
+    slow_driver.send_now = NULL;
     flush_at_once = driver->flush;
     channel->driver = &slow_driver;
     CHECK_EQUAL(helio_transmitter_send(transmitter, "x", 1), 0);

@@ -8,6 +8,7 @@
 #include "runtime/loop.h"
 #include "runtime/opening.h"
 #include "runtime/transmitter_parts.h"
+#include "send/fast_path.h"
 
 /* ---- life ---- */
 
@@ -329,6 +330,31 @@ static void finish(helio_transmitter *transmitter, bool is_new, helio_moment mom
     }
 }
 
+/* Mode poll: a lone message in the common state, as append_all would send it. */
+static bool send_lone(helio_transmitter *transmitter, const void *data, size_t length) {
+    helio_tx_lane *lane = transmitter->lane;
+    helio_instance *instance = transmitter->instance;
+    if (instance->mode != HELIO_MODE_POLL || helio_submit_queue_is_open(&transmitter->queue) ||
+        length > transmitter->max_message_bytes || helio_acked_is_waited_for(&transmitter->acked) ||
+        !helio_tx_lane_takes_lone(lane)) {
+        return false;
+    }
+    const helio_moment moment = helio_clock_read(&instance->clock);
+    transmitter->unflushed = true; /* so the duration of the driver call is recorded for it */
+    const bool is_sent = helio_tx_fast_path(lane->stream, transmitter->topic, data, length, moment);
+    transmitter->unflushed = false;
+    if (!is_sent) {
+        return false;
+    }
+    lane->held_since_ns = 0;
+    lane->congestion.is_waiting = false;
+    helio_submit_queue_accept(&transmitter->queue, 1);
+    if (!instance->polling) {
+        helio_loop_transmit(instance, moment);
+    }
+    return true;
+}
+
 /* Mode poll: what waits is handed over; the answer then. */
 static helio_admission admit_after_flush(helio_transmitter *transmitter, size_t length) {
     helio_clock_source *source = &transmitter->instance->clock;
@@ -429,6 +455,9 @@ int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buff
 }
 
 int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length) {
+    if (send_lone(transmitter, data, length)) {
+        return 0;
+    }
     const helio_buffer message = {data, length};
     size_t taken;
     return submit(transmitter, &message, 1, 0, &taken);

@@ -67,6 +67,21 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
+int helio_tx_lane_send_now(void *context, const void *packet, size_t length) {
+    helio_tx_lane *lane = context;
+    helio_channel *channel = lane->base.channel;
+    lane->unheard++;
+    lane->room -= lane->room > 0;
+    if (helio_stats_highest_level(lane->base.instance->stats) < 2) {
+        return helio_channel_send_now(channel, packet, length);
+    }
+    helio_clock_source *clock = &lane->base.instance->clock;
+    const int64_t start_ns = helio_clock_read(clock).now_ns;
+    const int result = helio_channel_send_now(channel, packet, length);
+    record_send(lane, helio_clock_read(clock).now_ns - start_ns);
+    return result;
+}
+
 int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_moment moment) {
     return moment.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
                ? helio_tx_stream_poll(lane->stream, moment)

@@ -99,6 +99,11 @@ static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_
     }
     return helio_tx_stream_admit(lane->stream, topic, length, moment);
 }
+/* Mode poll: whether a lone message may go at once.  False: the general way asks, and answers. */
+static inline bool helio_tx_lane_takes_lone(helio_tx_lane *lane) {
+    return !lane->base.connected && !lane->packets_queued && !lane->base.instance->waits_within &&
+           helio_tx_lane_has_room(lane);
+}
 /* Puts what waits in a kept queue into packets, as far as stream and channel take it; whether there
  * was any. */
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,

@@ -114,6 +114,7 @@ static int open_stream(helio_tx_lane *lane, helio_moment moment) {
     const helio_channel *channel = lane->base.channel;
     helio_tx_stream_config config = helio_tx_lane_config(options);
     config.breathe = helio_tx_lane_breathe;
+    config.send_now = helio_tx_lane_send_now;
     config.wait = helio_tx_lane_wait;
     config.on_ack = helio_tx_lane_on_ack;
     config.queued = helio_tx_lane_queued;

@@ -12,6 +12,8 @@ void helio_tx_lane_flush_channel(helio_tx_lane *lane);
 /* The stream's outlet; `context` is the lane. */
 int helio_tx_lane_send(void *context, const helio_address *to, const void *packet, size_t length,
                        bool stable);
+/* The stream's send_now: one call of the driver sends the packet. */
+int helio_tx_lane_send_now(void *context, const void *packet, size_t length);
 /* Called while a large message is split into fragments: sends the fragments queued, processes
  * feedback and repairs, and receives other streams. */
 void helio_tx_lane_breathe(void *context, int64_t not_before_ns);

@@ -279,8 +279,7 @@ void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t 
     if (!topic) {
         return;
     }
-    acks->marks[sequence & acks->txw->mask] = (helio_tx_mark){topic->newest, first_message};
-    topic->newest = sequence;
+    helio_tx_acks_note(acks, topic, first_message);
 }
 
 uint64_t helio_tx_acks_capacity(const helio_tx_acks *acks) {

@@ -102,6 +102,14 @@ void helio_tx_acks_on_action(helio_tx_acks *acks, const helio_receivers *receive
 /* The packet at lead was committed; `topic` NULL for one that carries no messages. */
 void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t first_message);
 
+/* The same of a packet with messages, as far as their numbers go. */
+static inline void helio_tx_acks_note(helio_tx_acks *acks, helio_tx_topic *topic,
+                                      uint64_t first_message) {
+    const uint64_t sequence = acks->txw->lead;
+    acks->marks[sequence & acks->txw->mask] = (helio_tx_mark){topic->newest, first_message};
+    topic->newest = sequence;
+}
+
 /* Whether the history has room for `packets` without dropping any that are not acknowledged.  If not,
  * sending counts as blocked until it has. */
 bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_moment moment);

@@ -34,6 +34,35 @@ static void count_messages(helio_batcher *batcher, helio_topic_position *topic, 
     helio_count(&batcher->instance->bytes_sent, bytes);
 }
 
+void helio_batcher_count(helio_batcher *batcher) {
+    const helio_batcher_uncounted *all = &batcher->uncounted;
+    if (all->topic) {
+        count_messages(batcher, all->topic, all->messages, all->bytes, all->packets);
+    }
+    batcher->uncounted = (helio_batcher_uncounted){0};
+}
+
+uint64_t helio_batcher_waiting(const helio_batcher *batcher, const helio_topic_position *topic) {
+    const uint64_t open = batcher->tsdu && batcher->topic == topic ? batcher->count : 0;
+    return open + (batcher->uncounted.topic == topic ? batcher->uncounted.messages : 0);
+}
+
+/* Messages are in packets that were closed. */
+static void note_messages(helio_batcher *batcher, helio_topic_position *topic, uint64_t messages,
+                          uint64_t bytes, uint64_t packets) {
+    helio_batcher_uncounted *all = &batcher->uncounted;
+    if (all->topic != topic) {
+        helio_batcher_count(batcher);
+        all->topic = topic;
+    }
+    all->messages += messages;
+    all->bytes += bytes;
+    all->packets += packets;
+    if (!batcher->more_follow) {
+        helio_batcher_count(batcher);
+    }
+}
+
 /* How long a message that is packed now was held back. */
 static int64_t paced(const helio_batcher *batcher, const helio_topic_position *topic,
                      int64_t submit_ns, int64_t wall_ns) {
@@ -58,10 +87,14 @@ static void measure(helio_batcher *batcher, const helio_topic_position *topic, i
     helio_record(object->histogram[HELIO_TRANSMITTER_PACE_LATENCY], paced_ns, count);
 }
 
-void helio_batcher_flush(helio_batcher *batcher, helio_moment moment) {
-    if (!batcher->tsdu) {
-        return;
-    }
+void helio_batcher_count_lone(helio_batcher *batcher, helio_topic_position *topic, uint64_t bytes,
+                              int64_t wall_ns) {
+    count_messages(batcher, topic, 1, bytes, 1);
+    measure(batcher, topic, 0, paced(batcher, topic, wall_ns, wall_ns), 1);
+}
+
+/* Closes the open packet. */
+static void close_batch(helio_batcher *batcher, helio_moment moment) {
     helio_topic_position *topic = batcher->topic;
     helio_tsdu_encode(batcher->tsdu,
                       &(helio_tsdu_header){
@@ -79,8 +112,14 @@ void helio_batcher_flush(helio_batcher *batcher, helio_moment moment) {
     topic->next_message += batcher->count;
     batcher->tsdu = NULL;
     batcher->door.close(batcher->door.context, batcher->used, NULL, moment);
-    count_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
+    note_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
     measure(batcher, topic, moment.wall_ns - batcher->submit_ns, batcher->paced_ns, 1);
+}
+
+void helio_batcher_flush(helio_batcher *batcher, helio_moment moment) {
+    if (batcher->tsdu) {
+        close_batch(batcher, moment);
+    }
 }
 
 /* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in
@@ -139,7 +178,7 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
     batcher->closing_first = topic->next_message;
     const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, moment);
     topic->next_message++;
-    count_messages(batcher, topic, 1, length, packets);
+    note_messages(batcher, topic, 1, length, packets);
     helio_count(&topic->stats->fragmented_messages, 1);
     measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
 }
@@ -158,7 +197,7 @@ static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const 
         helio_count(&topic->stats->fragmented_messages, 1);
     }
     topic->next_message += packets;
-    count_messages(batcher, topic, 1, length, packets);
+    note_messages(batcher, topic, 1, length, packets);
     measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
 }
 
@@ -179,7 +218,9 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     const size_t header = helio_tsdu_message_header_bytes(length);
     const size_t needed = header + length;
     if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length)) {
-        helio_batcher_flush(batcher, moment);
+        batcher->more_follow = true;
+        close_batch(batcher, moment);
+        batcher->more_follow = false;
     }
     if (!batcher->tsdu) {
         const size_t head = helio_tsdu_header_bytes(batcher->next_intended_ns);

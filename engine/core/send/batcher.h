@@ -57,12 +57,21 @@ typedef struct helio_topic_position {
     helio_hold hold;                  /* of its own, beside the batcher's */
 } helio_topic_position;
 
+/* Messages in packets that were closed, of one topic (NULL: none), until they are counted. */
+typedef struct helio_batcher_uncounted {
+    helio_topic_position *topic;
+    uint64_t messages, bytes, packets;
+} helio_batcher_uncounted;
+
 typedef struct helio_batcher {
     helio_packet_door door;
     helio_instance_stats *instance;
     size_t tsdu_bytes; /* of a packet without options */
     bool is_raw;
     uint8_t flags; /* HELIO_TSDU_FLAG_* of the batches of messages closed from now on */
+    /* Within close: more of the same list follows at once, and what is closed is counted with it. */
+    bool more_follow;
+    helio_batcher_uncounted uncounted;
     /* of the packet given to close: its topic (NULL: none), messages before it are in others */
     helio_topic_position *closing;
     uint64_t closing_first;
@@ -101,6 +110,13 @@ bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_positio
                          size_t length);
 /* Closes the open packet, if any. */
 void helio_batcher_flush(helio_batcher *batcher, helio_moment moment);
+/* Counts what was closed and is not counted yet. */
+void helio_batcher_count(helio_batcher *batcher);
+/* Messages of the topic that are in the open packet, or not counted yet. */
+uint64_t helio_batcher_waiting(const helio_batcher *batcher, const helio_topic_position *topic);
+/* Counts a message that went alone in a packet, as it was submitted. */
+void helio_batcher_count_lone(helio_batcher *batcher, helio_topic_position *topic, uint64_t bytes,
+                              int64_t wall_ns);
 /* Sends a TOPICS batch of these entries (after what is open), in as many packets as it takes. */
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
                             uint8_t flags, helio_moment moment);

@@ -35,7 +35,9 @@ struct helio_tx_stream {
     char *instance_name;
     char *endpoint;
     helio_pgm_session session;
-    bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
+    helio_pgm_data_head data_head;
+    int64_t lone_bytes; /* longest message of the fast path; less than 0: it takes none */
+    bool is_group;      /* the group is multicast, so NLAs of NAKs are checked */
     helio_address destinations[HELIO_TX_DESTINATIONS_MAX]; /* fan-out */
     uint32_t destinations_count;                           /* fan-out; else 0 */
 
@@ -81,10 +83,15 @@ static inline helio_tx_stream_stats *helio_tx_stats(helio_tx_stream *stream) {
     return stream->object.record;
 }
 
-static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address *to,
-                                    const void *packet, size_t length, bool is_stable) {
+/* A packet of any type leaves. */
+static inline void helio_tx_count_packet(helio_tx_stream *stream, size_t length) {
     helio_count(&stream->instance->packets_sent, 1);
     helio_count(&stream->instance->packet_bytes_sent, length);
+}
+
+static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address *to,
+                                    const void *packet, size_t length, bool is_stable) {
+    helio_tx_count_packet(stream, length);
     if (stream->pace.is_on) {
         helio_tx_pace_charge(&stream->pace, length, to ? 1 : stream->pace.config.copies);
     }

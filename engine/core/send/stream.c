@@ -6,10 +6,10 @@
 
 #include <heliograph/errors.h>
 
+#include "base/math.h"
 #include "base/sequence.h"
-#include "send/parts.h"
+#include "send/data_packet.h"
 #include "window/size.h"
-#include "wire/checksum.h"
 
 enum {
     RECEIVERS_DEFAULT = 1024,
@@ -66,38 +66,6 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
     return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
-static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *stats) {
-    const helio_txw *txw = &stream->txw;
-    const uint64_t first = helio_sequence_start(stream->config.first_sequence);
-    helio_set(&stats->history_packets, helio_txw_count(txw));
-    helio_set(&stats->history_bytes, txw->bytes);
-    helio_set(&stats->history_trimmed_packets,
-              txw->trail - first - txw->trimmed_for_bytes - txw->trimmed_for_age);
-    helio_set(&stats->history_trimmed_bytes, txw->trimmed_for_bytes);
-    helio_set(&stats->history_trimmed_age, txw->trimmed_for_age);
-    helio_set(&stats->window_trail, txw->trail);
-    helio_set(&stats->window_lead, txw->lead);
-}
-
-static void count_data(helio_tx_stream *stream, size_t length) {
-    stream->traffic.packets++;
-    stream->traffic.bytes += length;
-    helio_tx_stream_stats *stats = helio_tx_stats(stream);
-    helio_stats_begin(stats);
-    helio_count(&stats->packets_sent, 1);
-    helio_count(&stats->bytes_sent, length);
-    show_history(stream, stats);
-    helio_stats_end(stats);
-}
-
-static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, size_t bytes) {
-    if (!stream->config.has_checksums) {
-        return HELIO_PGM_NO_SUM;
-    }
-    const uint32_t sum = helio_checksum_part(payload, bytes);
-    return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
-}
-
 /* Packet number `place` of a message in fragments was sent. */
 static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
                     helio_moment moment) {
@@ -134,26 +102,34 @@ static void wait_within(helio_tx_stream *stream, helio_moment moment) {
     }
 }
 
+/* As helio_tx_seal, of a packet with a fragment. */
+static size_t seal_fragment(helio_tx_stream *stream, uint8_t *packet, helio_pgm_fragment *fragment,
+                            size_t bytes, int64_t now_ns) {
+    helio_txw *txw = &stream->txw;
+    const uint32_t sequence = (uint32_t)(txw->lead + 1);
+    if (fragment->offset == 0) {
+        fragment->first = sequence;
+    }
+    const uint32_t sum = helio_tx_sum_of(stream, packet + HELIO_PGM_FRAGMENT_HEADER, bytes);
+    const size_t length = helio_pgm_encode_data(packet, &stream->session, sequence,
+                                                (uint32_t)txw->trail, fragment, bytes, sum);
+    helio_txw_commit(txw, length, sum, now_ns);
+    return length;
+}
+
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_moment moment) {
     helio_tx_stream *stream = context;
     if (stream->is_cutting && stream->moment.now_ns > moment.now_ns) { /* it has waited */
         moment = stream->moment;
     }
-    helio_txw *txw = &stream->txw;
-    const uint64_t sequence = txw->lead + 1;
-    uint8_t *packet = helio_txw_opened(txw);
-    if (fragment && fragment->offset == 0) {
-        fragment->first = (uint32_t)sequence;
-    }
-    const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
-    const uint32_t sum = sum_of(stream, packet + header, bytes);
-    const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
-                                                (uint32_t)txw->trail, fragment, bytes, sum);
-    helio_txw_commit(txw, length, sum, moment.now_ns);
+    const uint64_t sequence = stream->txw.lead + 1;
+    uint8_t *packet = helio_txw_opened(&stream->txw);
+    const size_t length = fragment ? seal_fragment(stream, packet, fragment, bytes, moment.now_ns)
+                                   : helio_tx_seal(stream, packet, bytes, moment.now_ns);
     helio_tx_acks_on_sent(&stream->acks, (helio_tx_topic *)stream->batcher.closing,
                           stream->batcher.closing_first);
-    count_data(stream, length);
+    helio_tx_count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
     stream->has_news = !stream->config.is_raw;
     if (stream->pace.is_open) {
@@ -303,8 +279,17 @@ static void show_limits(helio_tx_stream *stream) {
     helio_stats_begin(stats);
     helio_set(&stats->history_limit_packets, stream->txw.limit_packets);
     helio_set(&stats->history_limit_bytes, stream->txw.limit_bytes);
-    show_history(stream, stats);
+    helio_tx_show_history(stream, stats);
     helio_stats_end(stats);
+}
+
+/* The longest message that the fast path takes; less than 0: it takes none. */
+static int64_t longest_lone(const helio_tx_stream_config *config) {
+    const int64_t fitting = (int64_t)config->max_packet_bytes - HELIO_PGM_DATA_HEADER -
+                            HELIO_TSDU_HEADER - HELIO_TSDU_MESSAGE_HEADER;
+    return config->is_raw || config->acks > 0 || config->awaits_credit
+               ? -1
+               : helio_min(helio_min(fitting, config->max_message_bytes), HELIO_TSDU_PLAIN_MAX);
 }
 
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
@@ -333,6 +318,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     };
     helio_tx_notices_init(&stream->notices);
     stream->session = (helio_pgm_session){config->tsi, config->destination_port};
+    helio_pgm_prepare_data(&stream->data_head, &stream->session);
     stream->is_group = helio_address_is_multicast(&config->group);
     if (config->destinations_count > 1) {
         stream->destinations_count = config->destinations_count;
@@ -357,6 +343,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
                        instance);
     stream->batcher.is_raw = config->is_raw;
     stream->batcher.sampler = helio_stats_sampler(stats);
+    stream->lone_bytes = longest_lone(config);
     helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
                          config->ambient_interval_ns, moment.now_ns);
     helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, moment.now_ns);
@@ -380,6 +367,10 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_moment moment) {
     helio_uncount(&stream->instance->tx_streams, 1);
     helio_uncount(&stream->instance->memory_used, stream->memory);
     helio_account_give(stream->config.account, stream->memory);
+    if (stream->object.record) {
+        helio_batcher_count(&stream->batcher);
+        helio_tx_show_data(stream);
+    }
     helio_tx_history_fini(&stream->history);
     helio_tx_govern_fini(&stream->govern);
     helio_tx_log_fini(&stream->log);
@@ -488,7 +479,7 @@ static void expire(helio_tx_stream *stream, int64_t now_ns) {
     helio_txw_expire(&stream->txw, now_ns, POLL_AGED);
     if (stream->txw.trail != trail) {
         helio_stats_begin(helio_tx_stats(stream));
-        show_history(stream, helio_tx_stats(stream));
+        helio_tx_show_history(stream, helio_tx_stats(stream));
         helio_stats_end(helio_tx_stats(stream));
     }
 }
@@ -685,8 +676,7 @@ helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic) {
 }
 
 uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const helio_tx_topic *topic) {
-    const helio_batcher *batcher = &stream->batcher;
-    return batcher->tsdu && batcher->topic == &topic->position ? batcher->count : 0;
+    return helio_batcher_waiting(&stream->batcher, &topic->position);
 }
 
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic) {

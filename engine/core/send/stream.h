@@ -61,6 +61,9 @@ typedef struct helio_tx_stream_config {
      * `until_ns` (monotonic; HELIO_NEVER: until something comes in) or a little longer or shorter.
      * Returns the time then.  NULL: nothing waits within append. */
     helio_moment (*wait)(void *context, int64_t until_ns);
+    /* Sends a stable packet to the stream's destinations, as the outlet does, and all that was sent
+     * before with it; called with the outlet's context.  NULL: the outlet does it. */
+    int (*send_now)(void *context, const void *packet, size_t length);
     /* Bytes that wait to be appended; called with the outlet's context.  May be NULL. */
     uint64_t (*queued)(void *context);
     /* A receiver has acknowledged more, or for the first time; within on_packet, with the outlet's
@@ -265,7 +268,7 @@ helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream);
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic);
 /* What its transmitters say of their queues. */
 helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic);
-/* Messages of the topic that are in the open packet. */
+/* Messages of the topic that are in the open packet, or not counted yet. */
 uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const helio_tx_topic *topic);
 /* What keeps messages of this topic alone from being appended, for statistics: its owner's. */
 helio_hold *helio_tx_topic_hold(helio_tx_topic *topic);

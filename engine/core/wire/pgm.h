@@ -13,9 +13,11 @@
 #include <heliograph/actions.h>
 
 #include "base/address.h"
+#include "base/endian.h"
 #include "base/tsi.h"
 #include "generated/protocol.h"
 #include "generated/statistics.h"
+#include "wire/checksum.h"
 
 enum {
     HELIO_PGM_PORT_BYTES = 2,
@@ -318,6 +320,37 @@ size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, ui
 size_t helio_pgm_encode_data(void *packet, const helio_pgm_session *session, uint32_t sequence,
                              uint32_t trail, const helio_pgm_fragment *fragment, size_t tsdu_bytes,
                              uint32_t payload_sum);
+
+/* The header of a stream's whole data packets: what is the same in all of them, and its sum. */
+typedef struct helio_pgm_data_head {
+    uint8_t bytes[HELIO_PGM_HEADER];
+    uint32_t sum;
+} helio_pgm_data_head;
+
+void helio_pgm_prepare_data(helio_pgm_data_head *head, const helio_pgm_session *session);
+/* As helio_pgm_encode_data, of a packet without a fragment. */
+static inline size_t helio_pgm_put_data(uint8_t *packet, const helio_pgm_data_head *head,
+                                        uint32_t sequence, uint32_t trail, size_t tsdu_bytes,
+                                        uint32_t payload_sum) {
+    enum { AT_CHECKSUM = 6, AT_TSDU_LENGTH = 14, AT_SEQUENCE = 16, AT_TRAIL = 20 };
+    uint16_t length;
+    uint32_t numbers[2];
+    memcpy(packet, head->bytes, sizeof head->bytes);
+    helio_put16(packet + AT_TSDU_LENGTH, (uint16_t)tsdu_bytes);
+    helio_put32(packet + AT_SEQUENCE, sequence);
+    helio_put32(packet + AT_TRAIL, trail);
+    if (payload_sum != HELIO_PGM_NO_SUM) {
+        helio_put16(&length, (uint16_t)tsdu_bytes);
+        helio_put32(numbers, sequence);
+        helio_put32(numbers + 1, trail);
+        const uint64_t sum = (uint64_t)head->sum + length + numbers[0] + numbers[1] + payload_sum;
+        const uint16_t checksum =
+            helio_checksum_finish(helio_checksum_add((uint32_t)sum, (uint32_t)(sum >> 32)));
+        memcpy(packet + AT_CHECKSUM, &checksum, sizeof checksum);
+    }
+    return HELIO_PGM_DATA_HEADER + tsdu_bytes;
+}
+
 /* Turns an encoded data packet into its repair, or renews a repair: type, trail and checksum
  * change. */
 void helio_pgm_make_repair(void *packet, uint32_t trail, uint32_t payload_sum);

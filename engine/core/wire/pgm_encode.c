@@ -355,6 +355,11 @@ size_t helio_pgm_encode_data(void *out, const helio_pgm_session *session, uint32
     return header + tsdu_bytes;
 }
 
+void helio_pgm_prepare_data(helio_pgm_data_head *head, const helio_pgm_session *session) {
+    put_header(head->bytes, session, HELIO_PGM_TYPE_ODATA, false);
+    head->sum = helio_checksum_part(head->bytes, sizeof head->bytes);
+}
+
 void helio_pgm_make_repair(void *out, uint32_t trail, uint32_t payload_sum) {
     uint8_t *packet = out;
     const size_t header = packet[AT_FLAGS] & HELIO_PGM_FLAG_OPTIONS ? HELIO_PGM_FRAGMENT_HEADER

@@ -5,7 +5,7 @@
 #include "base/endian.h"
 #include "base/math.h"
 
-enum { MUST_UNDERSTAND = 0x80, WORD = 4 };
+enum { MUST_UNDERSTAND = 0x80, WORD = HELIO_TSDU_WORD };
 
 /* Reads a chain of extensions: all can be understood or skipped, and they end where they should. */
 static bool read_extensions(const uint8_t *at, const uint8_t *end, int64_t *intended_ns) {
@@ -93,37 +93,6 @@ bool helio_tsdu_next_topic(const uint8_t **at, const uint8_t *end, helio_tsdu_to
     };
     *at += HELIO_TSDU_ENTRY_HEADER + name;
     return true;
-}
-
-void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header) {
-    out[0] = HELIO_TSDU_MAGIC;
-    out[1] = HELIO_TSDU_VERSION;
-    out[2] = header->kind;
-    out[3] = header->flags;
-    helio_put16(out + 4, (uint16_t)helio_tsdu_header_bytes(header->intended_ns));
-    helio_put16(out + 6, header->count);
-    helio_put64(out + 8, header->topic_id);
-    helio_put64(out + 16, header->first_message);
-    helio_put64(out + 24, (uint64_t)header->submit_ns);
-    helio_put32(out + 32, header->closed_after_ns);
-    helio_put32(out + 36, 0);
-    if (header->intended_ns) {
-        uint8_t *extension = out + HELIO_TSDU_HEADER;
-        extension[0] = HELIO_TSDU_EXTENSION_INTENDED;
-        extension[1] = HELIO_TSDU_INTENDED_BYTES / WORD;
-        helio_put16(extension + 2, 0);
-        helio_put64(extension + WORD, (uint64_t)header->intended_ns);
-    }
-}
-
-size_t helio_tsdu_encode_message_header(uint8_t *out, size_t body_bytes) {
-    if (body_bytes <= HELIO_TSDU_PLAIN_MAX) {
-        helio_put16(out, (uint16_t)body_bytes);
-        return HELIO_TSDU_MESSAGE_HEADER;
-    }
-    helio_put16(out, HELIO_TSDU_EXTENDED);
-    helio_put32(out + 2, (uint32_t)body_bytes);
-    return HELIO_TSDU_EXTENDED_HEADER;
 }
 
 size_t helio_tsdu_encode_topic(uint8_t *out, const helio_tsdu_topic *topic) {

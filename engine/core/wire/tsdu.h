@@ -15,6 +15,7 @@ enum {
     HELIO_TSDU_ENTRY_HEADER = 18,      /* of a TOPICS entry */
     HELIO_TSDU_COUNT_MAX = UINT16_MAX, /* messages or entries */
     HELIO_TSDU_INTENDED_BYTES = 12,    /* of the extension */
+    HELIO_TSDU_WORD = 4,               /* lengths of extensions count these */
 };
 #define HELIO_TSDU_TIME_MAX (INT64_MAX / 2)    /* ns since 1970: in the year 2116 */
 #define HELIO_TSDU_CLOSED_AFTER_MAX UINT32_MAX /* ns; stands for that or longer */
@@ -94,14 +95,41 @@ static inline size_t helio_tsdu_header_bytes(int64_t intended_ns) {
     return intended_ns ? HELIO_TSDU_HEADER + HELIO_TSDU_INTENDED_BYTES : HELIO_TSDU_HEADER;
 }
 /* Writes a batch's head; header_bytes of `header` is not looked at. */
-void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header);
+static inline void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header) {
+    out[0] = HELIO_TSDU_MAGIC;
+    out[1] = HELIO_TSDU_VERSION;
+    out[2] = header->kind;
+    out[3] = header->flags;
+    helio_put16(out + 4, (uint16_t)helio_tsdu_header_bytes(header->intended_ns));
+    helio_put16(out + 6, header->count);
+    helio_put64(out + 8, header->topic_id);
+    helio_put64(out + 16, header->first_message);
+    helio_put64(out + 24, (uint64_t)header->submit_ns);
+    helio_put32(out + 32, header->closed_after_ns);
+    helio_put32(out + 36, 0);
+    if (header->intended_ns) {
+        uint8_t *extension = out + HELIO_TSDU_HEADER;
+        extension[0] = HELIO_TSDU_EXTENSION_INTENDED;
+        extension[1] = HELIO_TSDU_INTENDED_BYTES / HELIO_TSDU_WORD;
+        helio_put16(extension + 2, 0);
+        helio_put64(extension + HELIO_TSDU_WORD, (uint64_t)header->intended_ns);
+    }
+}
 
 static inline size_t helio_tsdu_message_header_bytes(size_t body_bytes) {
     return body_bytes <= HELIO_TSDU_PLAIN_MAX ? HELIO_TSDU_MESSAGE_HEADER
                                               : HELIO_TSDU_EXTENDED_HEADER;
 }
 /* Writes the header of a message and returns its bytes. */
-size_t helio_tsdu_encode_message_header(uint8_t *out, size_t body_bytes);
+static inline size_t helio_tsdu_encode_message_header(uint8_t *out, size_t body_bytes) {
+    if (body_bytes <= HELIO_TSDU_PLAIN_MAX) {
+        helio_put16(out, (uint16_t)body_bytes);
+        return HELIO_TSDU_MESSAGE_HEADER;
+    }
+    helio_put16(out, HELIO_TSDU_EXTENDED);
+    helio_put32(out + 2, (uint32_t)body_bytes);
+    return HELIO_TSDU_EXTENDED_HEADER;
+}
 /* Writes an entry and returns its bytes: HELIO_TSDU_ENTRY_HEADER and the name's. */
 size_t helio_tsdu_encode_topic(uint8_t *out, const helio_tsdu_topic *topic);
 

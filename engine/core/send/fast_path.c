@@ -1,0 +1,54 @@
+#include "send/fast_path.h"
+
+#include <string.h>
+
+#include "send/data_packet.h"
+#include "wire/tsdu.h"
+
+/* Nothing has to be asked, waited for or sent first. */
+static bool is_common(const helio_tx_stream *stream, size_t length) {
+    return (int64_t)length <= stream->lone_bytes && !stream->batcher.tsdu && stream->has_opened &&
+           !stream->is_closed && !stream->pace.is_on && stream->pace.wait == HELIO_ADMIT_GO &&
+           !helio_repairer_has_work(&stream->repairer) && stream->acks.registry.count == 0;
+}
+
+/* Writes a batch of one message; returns its bytes. */
+static size_t put_batch(uint8_t *tsdu, const helio_topic_position *topic, const void *data,
+                        size_t length, int64_t submit_ns) {
+    const helio_tsdu_header header = {
+        .kind = HELIO_TSDU_KIND_MESSAGES,
+        .count = 1,
+        .topic_id = topic->id,
+        .first_message = topic->next_message,
+        .submit_ns = submit_ns,
+    };
+    helio_tsdu_encode(tsdu, &header);
+    helio_tsdu_encode_message_header(tsdu + HELIO_TSDU_HEADER, length);
+    if (length > 0) {
+        memcpy(tsdu + HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER, data, length);
+    }
+    return HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER + length;
+}
+
+bool helio_tx_fast_path(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                        size_t length, helio_moment moment) {
+    if (!is_common(stream, length)) {
+        return false;
+    }
+    uint8_t *packet = helio_txw_open(&stream->txw);
+    const size_t bytes =
+        put_batch(packet + HELIO_PGM_DATA_HEADER, &topic->position, data, length, moment.wall_ns);
+    const size_t packet_bytes = helio_tx_seal(stream, packet, bytes, moment.now_ns);
+    helio_tx_acks_note(&stream->acks, topic, topic->position.next_message++);
+    helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
+    stream->has_news = true;
+    if (stream->config.send_now) {
+        stream->config.send_now(stream->outlet.context, packet, packet_bytes);
+    } else {
+        stream->outlet.send(stream->outlet.context, NULL, packet, packet_bytes, true);
+    }
+    helio_tx_count_packet(stream, packet_bytes);
+    helio_tx_count_data(stream, packet_bytes);
+    helio_batcher_count_lone(&stream->batcher, &topic->position, length, moment.wall_ns);
+    return true;
+}
