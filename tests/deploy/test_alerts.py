@@ -15,21 +15,28 @@ import yaml
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import names
+from heliograph.exporters.alerts.render import FILES, grafana, prometheus
+from heliograph.exporters.alerts.settings import PREFIX, load
+from heliograph.monitor.behaviour import JUDGED
+from heliograph.monitor.cli import main
+from heliograph.monitor.errors import UserError
+from tests.deploy import alert_cases
+from tests.deploy.alert_cases import files, fires, resolves
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-RULES = DEPLOY / "prometheus/rules/heliograph.yml"
-TESTS = sorted((DEPLOY / "prometheus/tests").glob("*.yml"))
 RUNBOOKS = DEPLOY / "runbooks"
 
-_GROUPS = yaml.safe_load(RULES.read_text())["groups"]
+SETTINGS = load(DEPLOY / "alerts.toml")
+_GROUPS = yaml.safe_load(prometheus(SETTINGS))["groups"]
 _RULES: list[dict[str, Any]] = [rule for group in _GROUPS for rule in group["rules"]]
 ALERTS = {rule["alert"]: rule for rule in _RULES if "alert" in rule}
 RECORDS = {rule["record"] for rule in _RULES if "record" in rule}
+CASES = alert_cases.load()
 FIRST_SIX = {
     "HeliographUnrecoverableLoss",
     "HeliographNakRatioHigh",
-    "HeliographSlowReceiver",
+    "HeliographReceiverFallingBehind",
     "HeliographReceiverStalled",
     "HeliographStatsStale",
     "HeliographNodeDown",
@@ -65,7 +72,7 @@ def exported() -> set[str]:
 
 def vocabulary() -> set[str]:
     """Every name of the catalogue, as `heliograph stats` and `heliograph events` print them."""
-    found = {*catalogue.events(), *catalogue.options(), *catalogue.scopes(), "runbook_url", "dashboard_url"}
+    found = {*catalogue.events(), *catalogue.options(), *catalogue.scopes(), "runbook_url", "dashboard_url", *JUDGED}
     for scope in catalogue.scopes().values():
         found |= {*scope.labels, *scope.info}
         for statistic in scope.statistics:
@@ -79,12 +86,6 @@ def mentioned(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w:/-])heliograph_\w+", text))
 
 
-def _cases(alert: str) -> list[Mapping[str, Any]]:
-    """The unit tests that ask about an alert."""
-    tests = [test for path in TESTS for test in yaml.safe_load(path.read_text())["tests"]]
-    return [test for test in tests if any(ask["alertname"] == alert for ask in test.get("alert_rule_test", ()))]
-
-
 def test_the_first_six_alerts_are_there() -> None:
     assert ALERTS.keys() >= FIRST_SIX
 
@@ -96,24 +97,27 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 
 @each_alert
 def test_an_alert_is_explained(alert: Mapping[str, Any]) -> None:
-    assert alert["labels"]["severity"] in {"critical", "warning", "info"}
+    assert alert["labels"]["severity"] in {"critical", "warning", "info", "none"}
     assert "keep_firing_for" in alert
     notes = alert["annotations"]
     assert notes["summary"]
     assert notes["description"]
-    assert notes["runbook_url"] == f"deploy/runbooks/{alert['alert']}.md"
-    assert (ROOT / notes["runbook_url"]).is_file()
+    assert notes["runbook_url"].startswith("https://")
+    assert notes["runbook_url"].endswith(f"/deploy/runbooks/{alert['alert']}.md")
 
 
 @each_alert
 def test_an_alert_leads_to_the_dashboard_and_sets_its_variables(alert: Mapping[str, Any]) -> None:
     dashboard = json.loads((DEPLOY / "grafana/heliograph-fleet.json").read_text())
     link = alert["annotations"]["dashboard_url"]
-    assert re.match(rf"/d/{dashboard['uid']}(?![\w-])", link)
+    assert re.match(rf"https://[^/]+/d/{dashboard['uid']}(?![\w-])", link)
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     used = set(re.findall(r"var-(\w+)=", link))
-    assert used
     assert used <= variables
+    firing = [
+        one for case in CASES[alert["alert"].removeprefix(PREFIX)] for found in case["at"].values() for one in found
+    ]
+    assert bool(used) == any("node" in labels for labels in firing)
 
 
 @each_alert
@@ -127,19 +131,19 @@ def test_a_runbook_says_what_to_do(alert: Mapping[str, Any]) -> None:
         assert (RUNBOOKS / target).is_file(), target
 
 
-@each_alert
-def test_an_alert_has_at_least_four_unit_tests_with_and_without_fire(alert: Mapping[str, Any]) -> None:
-    cases = _cases(alert["alert"])
-    fires = [case for case in cases if any(ask.get("exp_alerts") for ask in case["alert_rule_test"])]
-    quiet = [case for case in cases if not any(ask.get("exp_alerts") for ask in case["alert_rule_test"])]
-    resolves = [case for case in fires if not case["alert_rule_test"][-1].get("exp_alerts")]
+def test_every_alert_has_cases() -> None:
+    assert {f"{PREFIX}{name}" for name in CASES} == ALERTS.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_alert_has_at_least_four_cases_with_and_without_fire(name: str) -> None:
+    cases = CASES[name]
     assert len(cases) >= 4
-    assert fires
-    assert quiet, "a near miss"
-    assert resolves
-    assert any(
-        word in case["name"] for case in cases for word in ("without series", "is gone", "went away", "series absent")
-    )
+    assert any(fires(case) for case in cases)
+    assert any("notes" in case for case in cases), "its texts"
+    if name != "Watchdog":  # always fires
+        assert any(resolves(case) for case in cases)
+        assert any(not fires(case) and case["name"].startswith("near miss") for case in cases)
 
 
 def test_every_metric_of_the_rules_exists() -> None:
@@ -147,17 +151,12 @@ def test_every_metric_of_the_rules_exists() -> None:
     used = mentioned(text)
     assert used
     assert used <= exported()
-    assert set(re.findall(r"stream:heliograph_\w+:\w+", text)) == RECORDS
+    assert set(re.findall(r"\w+:heliograph_\w+:\w+", text)) == RECORDS
 
 
 def test_every_metric_of_the_unit_tests_exists() -> None:
-    series = {
-        entry["series"].partition("{")[0]
-        for path in TESTS
-        for test in yaml.safe_load(path.read_text())["tests"]
-        for entry in test["input_series"]
-    }
-    assert series - {"up"} <= exported()
+    texts = [text for cases in CASES.values() for case in cases for text in case["series"]]
+    assert {re.split(r"[{ ]", text)[0] for text in texts} - {"up"} <= exported() | RECORDS
 
 
 @pytest.mark.parametrize("page", sorted(RUNBOOKS.glob("*.md")), ids=lambda path: path.stem)
@@ -168,8 +167,14 @@ def test_every_name_in_a_runbook_exists(page: Path) -> None:
     assert words <= vocabulary()
 
 
+@pytest.mark.parametrize("kind", FILES)
+def test_a_rendered_file_is_up_to_date(kind: str) -> None:
+    path, renderer = FILES[kind]
+    assert (DEPLOY / path).read_text() == renderer(SETTINGS), "run: heliograph alerts render"
+
+
 def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
-    done = run(tool("promtool"), "check", "rules", "--lint=all", "--lint-fatal", RULES)
+    done = run(tool("promtool"), "check", "rules", "--lint=all", "--lint-fatal", DEPLOY / FILES["prometheus"][0])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -178,24 +183,61 @@ def test_promtool_finds_nothing_wrong_with_the_configuration() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_unit_tests_of_the_rules_pass() -> None:
-    done = run(tool("promtool"), "test", "rules", *TESTS)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("name", ALERTS)
-def test_the_unit_tests_of_an_alert_notice_when_it_always_fires(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_the_cases_of_an_alert_pass_and_notice_when_it_always_fires(name: str, tmp_path: Path) -> None:
     promtool = tool("promtool")
-    broken = yaml.safe_load(RULES.read_text())
-    for rule in (rule for group in broken["groups"] for rule in group["rules"]):
-        if rule.get("alert") == name:
-            rule["expr"] = "vector(1)"
-    (own,) = (path for path in TESTS if f"alertname: {name}\n" in path.read_text())
-    for folder in ("rules", "tests"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "rules/heliograph.yml").write_text(yaml.safe_dump(broken))
-    done = run(promtool, "test", "rules", shutil.copy(own, tmp_path / "tests"))
+    done = run(promtool, "test", "rules", *files(tmp_path, prometheus(SETTINGS), SETTINGS, {name: CASES[name]}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    if name == "Watchdog":
+        return
+    for path in tmp_path.glob("rules*.yml"):
+        rules = json.loads(path.read_text())
+        rules["groups"][0]["rules"][-1]["expr"] = "vector(1)"
+        path.write_text(json.dumps(rules))
+    done = run(promtool, "test", "rules", *sorted(tmp_path.glob("tests*.yml")))
     assert done.returncode != 0
+
+
+@each_alert
+def test_grafana_has_the_same_condition_and_no_template_that_it_lacks(alert: Mapping[str, Any]) -> None:
+    rendered = json.loads(grafana(SETTINGS))
+    rules = {rule["title"]: rule for group in rendered["groups"] for rule in group["rules"]}
+    rule = rules[alert["alert"]]
+    assert len({rule["uid"] for rule in rules.values()}) == len(ALERTS)
+    assert rule["data"][0]["model"]["expr"] == alert["expr"]
+    assert rule["labels"] == alert["labels"]
+    assert "$value " not in str(rule["annotations"])
+    assert "| query" not in str(rule["annotations"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[alert.Watchdog]", "[alert.Watchdogs]", "missing or unknown: Watchdog, Watchdogs"),
+        ('severity = "none"', 'severity = "loud"', "severity 'loud' of Watchdog"),
+        ("seconds = 60\n", "", "setting 'seconds' is missing"),
+        ("seconds = 0.01\nshare", "seconds = 0.02\nshare", "a bound of the buckets"),
+        ('keep = "1m"', 'keep = "soon"', "is not a duration"),
+        ('source = "NakStorm"', 'source = "Storm"', "an unknown alert: Storm"),
+        ("[links]", "[links", "is not valid TOML"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_one_clear_sentence(old: str, new: str, message: str, tmp_path: Path) -> None:
+    text = (DEPLOY / "alerts.toml").read_text()
+    assert old in text
+    file = tmp_path / "alerts.toml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError, match=re.escape(message)):
+        load(file)
+
+
+def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = f"--settings={DEPLOY / 'alerts.toml'}"
+    assert main(["alerts", "list", settings]) == 0
+    assert set(re.findall(r"^Heliograph\w+", capsys.readouterr().out, re.MULTILINE)) == ALERTS.keys()
+    assert main(["alerts", "render", f"--out={tmp_path}", settings]) == 0
+    for path, renderer in FILES.values():
+        assert (tmp_path / path).read_text() == renderer(SETTINGS)
 
 
 def test_alertmanager_routes_to_receivers_that_exist() -> None:
@@ -205,15 +247,19 @@ def test_alertmanager_routes_to_receivers_that_exist() -> None:
     routes = [config["route"], *config["route"]["routes"]]
     assert {route["receiver"] for route in routes} <= receivers
     severities = {alert["labels"]["severity"] for alert in ALERTS.values()}
-    assert set(re.findall(r"severity = (\w+)", str(routes))) <= severities
+    assert set(re.findall(r"severity = (\w+)", str(routes))) == severities
     if amtool := shutil.which("amtool"):  # comes with Alertmanager, which nothing else here needs
         done = run(amtool, "check-config", file)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_alertmanager_inhibits_alerts_that_exist() -> None:
-    config = yaml.safe_load((DEPLOY / "alertmanager/alertmanager.yml").read_text())
-    sides = [rule[side] for rule in config["inhibit_rules"] for side in ("source_matchers", "target_matchers")]
-    named = {name for side in sides for text in side for name in re.findall(r"alertname !?= (\w+)", text)}
-    assert named
-    assert named <= ALERTS.keys()
+def test_an_inhibition_compares_labels_that_both_alerts_have() -> None:
+    def labels(name: str) -> set[str]:
+        found = [set(one) for case in CASES[name] for firing in case["at"].values() for one in firing]
+        return set().union(*found) | {"instance"}
+
+    for one in SETTINGS.inhibitions:
+        targets = CASES.keys() if one.targets == ".+" else one.targets.split("|")
+        for target in targets:
+            assert set(one.equal) <= labels(one.source)
+            assert set(one.equal) <= labels(target) or one.targets == ".+", target
