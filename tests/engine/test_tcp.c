@@ -233,6 +233,47 @@ static void packets_go_down_and_feedback_comes_back(void) {
     shut(rx);
 }
 
+/* Data without a checksum, as streams over TCP make it. */
+static size_t unsummed_data(uint8_t *out) {
+    const helio_pgm_session session = {.tsi.port = 1, .destination_port = 2};
+    memcpy(out + HELIO_PGM_DATA_HEADER, "data", 4);
+    return helio_pgm_encode_data(out, &session, 7, 7, NULL, 4, HELIO_PGM_NO_SUM);
+}
+
+static void check_sum_for(int n, uint16_t features, bool is_summed) {
+    const int listener = raw_server(n);
+    helio_channel *tx = transmit_to(n);
+    step(tx);
+    const int fd = accept(listener, NULL, NULL);
+    helio_hello hello = hello_of(HELIO_RUM_ROLE_RECEIVE);
+    hello.features = features;
+    say_hello(fd, &hello);
+    helio_datagram none;
+    for (int i = 0; i < 300 && tx->counters.connects == 0; i++) {
+        step(tx);
+        CHECK_EQUAL(receive(tx, &none, 1), 0);
+    }
+    uint8_t packet[64], got[256];
+    const size_t length = unsummed_data(packet);
+    CHECK_EQUAL(tx->driver->send(tx, NULL, packet, length, true), 0);
+    flush(tx);
+    const size_t wanted = HELIO_FRAME_HELLO_BYTES + HELIO_RUM_HEAD + length;
+    CHECK_EQUAL(recv(fd, got, wanted, MSG_WAITALL), wanted);
+    const uint8_t *data = got + wanted - length;
+    CHECK_EQUAL((data[6] | data[7]) != 0, is_summed);
+    CHECK(helio_pgm_has_right_sum(data, length, is_summed));
+    CHECK_EQUAL(packet[6] | packet[7], 0);
+    shut(tx);
+    close(fd);
+    close(listener);
+}
+
+static void data_has_a_checksum_for_receivers_that_require_one(void) {
+    check_sum_for(62, 0, true);
+    check_sum_for(63, HELIO_RUM_FEATURE_UNSUMMED, false);
+    check_sum_for(64, 0x8000 | HELIO_RUM_FEATURE_UNSUMMED, false); /* of a later version */
+}
+
 static void every_byte_arrives_in_order_whatever_the_kernel_takes_at_once(void) {
     enum { TOTAL = 5000 };
     helio_channel *rx = listen_at(1);
@@ -955,6 +996,7 @@ static void any_bytes_are_read_without_harm(void) {
 
 int main(void) {
     RUN(packets_go_down_and_feedback_comes_back);
+    RUN(data_has_a_checksum_for_receivers_that_require_one);
     RUN(every_byte_arrives_in_order_whatever_the_kernel_takes_at_once);
     RUN(frames_may_come_byte_by_byte);
     RUN(all_destinations_get_everything);

@@ -57,6 +57,9 @@ REASONS = ("none", "loss", "naks", "lag", "buffer", "storm")
 WITH_FLAGS = {OPT_RST, OPT_CR, OPT_REPORTING, OPT_CLOCK}
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
+UNSUMMED = 0x0001
+"""A feature of HELLO: data packets without a checksum are taken."""
+
 FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
 
 
@@ -237,8 +240,8 @@ def decode_hello(body: bytes) -> Hello:
     """The body of a HELLO frame."""
     if len(body) != 16:
         raise Malformed(f"a HELLO of {len(body)} bytes")
-    magic, version, role, reserved, longest, timeout = struct.unpack(">4sBBHII", body)
-    if magic != b"HRUM" or reserved or role not in (1, 2):
+    magic, version, role, features, longest, timeout = struct.unpack(">4sBBHII", body)
+    if magic != b"HRUM" or features & ~UNSUMMED or role not in (1, 2):
         raise Malformed("not a HELLO")
     return Hello(version, {1: "transmitter", 2: "receiver"}[role], longest, timeout)
 

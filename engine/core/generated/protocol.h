@@ -171,6 +171,10 @@ enum { /* rum kind */
     HELIO_RUM_KIND_ALIVE = 0x3,
 };
 
+enum { /* rum feature */
+    HELIO_RUM_FEATURE_UNSUMMED = 0x1,
+};
+
 enum { /* rum role */
     HELIO_RUM_ROLE_TRANSMIT = 0x1,
     HELIO_RUM_ROLE_RECEIVE = 0x2,

@@ -39,6 +39,10 @@ long helio_direct_sendto(int fd, const void *data, size_t length, int flags,
     return call(SYS_sendto, fd, data, (long)length, flags, to, (const void *)(uintptr_t)to_length);
 }
 
+long helio_direct_sendmsg(int fd, const struct msghdr *message, int flags) {
+    return call(SYS_sendmsg, fd, message, flags, 0, NULL, NULL);
+}
+
 long helio_direct_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
     return call(SYS_sendmmsg, fd, messages, count, flags, NULL, NULL);
 }
@@ -65,6 +69,10 @@ long helio_direct_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int
 long helio_direct_sendto(int fd, const void *data, size_t length, int flags,
                          const struct sockaddr *to, socklen_t to_length) {
     return result_of(sendto(fd, data, length, flags, to, to_length));
+}
+
+long helio_direct_sendmsg(int fd, const struct msghdr *message, int flags) {
+    return result_of(sendmsg(fd, message, flags));
 }
 
 long helio_direct_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {

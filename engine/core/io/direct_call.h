@@ -17,6 +17,7 @@ long helio_direct_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int
 /* `to` may be NULL. */
 long helio_direct_sendto(int fd, const void *data, size_t length, int flags,
                          const struct sockaddr *to, socklen_t to_length);
+long helio_direct_sendmsg(int fd, const struct msghdr *message, int flags);
 long helio_direct_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
 
 #endif

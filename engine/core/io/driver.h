@@ -123,8 +123,10 @@ typedef struct helio_driver {
      * goes back to the address its data came from.  `local` is then an address the driver made up
      * for the stream, the same as long as the channel lives. */
     bool is_connected;
-    /* Packets cannot be damaged on the way: they go without checksum. */
+    /* Packets go through memory of this host. */
     bool is_memory;
+    /* The transport protects packets from damage: data goes without a checksum. */
+    bool is_intact;
 
     /* Opens a channel.  Returns 0 or HELIO_ERR_ADDRESS, _PERMISSION, _SYSTEM, _NOMEM with
      * helio_error_text set. */

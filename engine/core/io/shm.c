@@ -408,6 +408,7 @@ static uint64_t shm_drops(helio_channel *channel) {
         .name = label,                    \
         .is_connected = true,             \
         .is_memory = true,                \
+        .is_intact = true,                \
         .open = open_one,                 \
         .send = shm_send,                 \
         .flush = shm_flush,               \

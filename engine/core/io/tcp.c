@@ -13,4 +13,5 @@ static int tcp_open(const helio_channel_config *config, helio_channel **out) {
 }
 
 /* A channel's own driver has the rest. */
-const helio_driver helio_driver_tcp = {.name = "tcp", .is_connected = true, .open = tcp_open};
+const helio_driver helio_driver_tcp = {
+    .name = "tcp", .is_connected = true, .is_intact = true, .open = tcp_open};

@@ -11,6 +11,7 @@
 
 #include "base/moment.h"
 #include "io/direct_call.h"
+#include "wire/pgm.h"
 
 #define GREETING_NS (5 * HELIO_SECOND) /* a hello takes no longer */
 #define ALIVE_MIN_NS (20 * HELIO_MILLISECOND)
@@ -21,8 +22,10 @@ enum {
     COPIES_BYTES = 64 << 10, /* of one flush; and room for one packet of any length */
     BACKLOG_FIRST = 64 << 10,
     BACKLOG_KEPT = 1 << 20, /* a larger one is given back when it is empty */
-    LAST_READS = 64,        /* at most, before the socket is closed */
-    ALIVE_SHARE = 4,        /* something is said four times within the timeout */
+    LONE_BYTES = 2048, /* a lone frame up to this is copied: one buffer costs the kernel less */
+    SEND_FLAGS = MSG_DONTWAIT | MSG_NOSIGNAL,
+    LAST_READS = 64, /* at most, before the socket is closed */
+    ALIVE_SHARE = 4, /* something is said four times within the timeout */
 };
 
 static __attribute__((format(printf, 2, 3))) void break_off(helio_tcp_connection *c,
@@ -83,10 +86,10 @@ static void shrink_backlog(helio_tcp_connection *c) {
 
 static void push_backlog(helio_tcp_connection *c) {
     while (helio_tcp_backlog(c) > 0) {
-        const ssize_t sent = send(c->fd, c->backlog + c->backlog_start, helio_tcp_backlog(c),
-                                  MSG_DONTWAIT | MSG_NOSIGNAL);
+        const long sent = helio_direct_sendto(c->fd, c->backlog + c->backlog_start,
+                                              helio_tcp_backlog(c), SEND_FLAGS, NULL, 0);
         if (sent < 0) {
-            if (!is_passing(errno)) {
+            if (!is_passing((int)-sent)) {
                 become_mute(c);
             }
             return;
@@ -170,6 +173,18 @@ static void keep_rest(helio_tcp_connection *c, size_t sent) {
     }
 }
 
+/* Hands the queue to the kernel; returns how many bytes it took, or -errno. */
+static long send_queue(helio_tcp_connection *c) {
+    if (c->queued == 1 && c->queued_bytes <= LONE_BYTES) {
+        uint8_t frame[LONE_BYTES];
+        memcpy(frame, c->heads[0], HELIO_RUM_HEAD);
+        memcpy(frame + HELIO_RUM_HEAD, c->parts[1].iov_base, c->parts[1].iov_len);
+        return helio_direct_sendto(c->fd, frame, c->queued_bytes, SEND_FLAGS, NULL, 0);
+    }
+    const struct msghdr message = {.msg_iov = c->parts, .msg_iovlen = 2 * (size_t)c->queued};
+    return helio_direct_sendmsg(c->fd, &message, SEND_FLAGS);
+}
+
 void helio_tcp_flush(helio_tcp_connection *c) {
     if (helio_tcp_backlog(c) > 0) {
         push_backlog(c);
@@ -179,12 +194,11 @@ void helio_tcp_flush(helio_tcp_connection *c) {
     }
     size_t sent = 0;
     if (helio_tcp_backlog(c) == 0 && !c->is_mute) {
-        const struct msghdr message = {.msg_iov = c->parts, .msg_iovlen = 2 * (size_t)c->queued};
-        const ssize_t result = sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        const long result = send_queue(c);
         if (result >= 0) {
             sent = (size_t)result;
             c->spoke = true;
-        } else if (!is_passing(errno)) {
+        } else if (!is_passing((int)-result)) {
             become_mute(c);
         }
     }
@@ -208,6 +222,7 @@ void helio_tcp_queue(helio_tcp_connection *c, const void *packet, size_t length,
     if (c->is_mute) {
         return;
     }
+    stable &= !c->wants_sums;
     const bool fits = stable || c->copied_bytes + length <= COPIES_BYTES + c->limits.packet_bytes;
     if (c->queued == HELIO_TCP_QUEUE || !fits) {
         helio_tcp_flush(c);
@@ -220,6 +235,9 @@ void helio_tcp_queue(helio_tcp_connection *c, const void *packet, size_t length,
         memcpy(copy, packet, length);
         c->copied_bytes += length;
         packet = copy;
+        if (c->wants_sums) {
+            helio_pgm_sum_data(copy, length);
+        }
     }
     add(c, HELIO_RUM_KIND_PACKET, packet, length);
 }
@@ -275,6 +293,7 @@ static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
         const int64_t timeout_ns = hello.timeout_ms * HELIO_MILLISECOND;
         const int64_t shorter_ns =
             timeout_ns < c->limits.timeout_ns ? timeout_ns : c->limits.timeout_ns;
+        c->wants_sums = !(hello.features & HELIO_RUM_FEATURE_UNSUMMED);
         c->alive_ns =
             shorter_ns / ALIVE_SHARE > ALIVE_MIN_NS ? shorter_ns / ALIVE_SHARE : ALIVE_MIN_NS;
         stand(c);
@@ -422,6 +441,7 @@ static void say_hello(helio_tcp_connection *c) {
     const helio_hello hello = {
         .version = HELIO_RUM_VERSION,
         .role = c->limits.role,
+        .features = HELIO_RUM_FEATURE_UNSUMMED,
         .max_packet_bytes = (uint32_t)c->limits.packet_bytes,
         .timeout_ms = (uint32_t)(c->limits.timeout_ns / HELIO_MILLISECOND),
     };

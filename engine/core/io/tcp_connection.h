@@ -47,6 +47,7 @@ typedef struct helio_tcp_connection {
     bool is_paused;   /* nothing is read, so silence says nothing */
     bool is_excess;   /* there are too many: it may not stand */
     bool was_excess;  /* BROKEN: for that */
+    bool wants_sums;  /* the other side refuses data packets without a checksum */
     helio_address peer;
     helio_tcp_limits limits;
     char why[HELIO_TCP_WHY];

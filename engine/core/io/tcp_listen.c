@@ -507,6 +507,7 @@ static bool listen_before_sleep(helio_channel *channel) {
 static const helio_driver listen_driver = {
     .name = "tcp",
     .is_connected = true,
+    .is_intact = true,
     .open = helio_tcp_listen_open,
     .send = listen_send,
     .flush = listen_flush,

@@ -304,6 +304,7 @@ static bool transmit_before_sleep(helio_channel *channel) {
 static const helio_driver transmit_driver = {
     .name = "tcp",
     .is_connected = true,
+    .is_intact = true,
     .open = helio_tcp_transmit_open,
     .send = transmit_send,
     .flush = transmit_flush,

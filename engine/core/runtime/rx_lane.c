@@ -138,7 +138,7 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
     config.receiver = identity_of(lane);
     config.data_lasts = true;
-    config.has_checksums = !channel->driver->is_memory;
+    config.has_checksums = !channel->driver->is_intact;
     config.join_history = joins_history(lane);
     config.is_same_host = channel->driver->is_memory;
     config.is_connected = channel->driver->is_connected;

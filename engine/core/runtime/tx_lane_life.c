@@ -127,7 +127,7 @@ static int open_stream(helio_tx_lane *lane, helio_moment moment) {
     config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
     config.budget = &instance->history;
     config.account = &instance->memory.account;
-    config.has_checksums = !channel->driver->is_memory;
+    config.has_checksums = !channel->driver->is_intact;
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     helio_tx_lane_place_pace(lane, &config.pace);

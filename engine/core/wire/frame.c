@@ -6,7 +6,7 @@ enum { MUST_UNDERSTAND = 0x80 };
 
 /* Places within the head and within the body of HELLO. */
 enum { KIND = 0, LENGTH = 2 };
-enum { MAGIC = 0, VERSION = 4, ROLE = 5, MAX_PACKET = 8, TIMEOUT = 12 };
+enum { MAGIC = 0, VERSION = 4, ROLE = 5, FEATURES = 6, MAX_PACKET = 8, TIMEOUT = 12 };
 
 static bool is_known(uint8_t kind) {
     return kind == HELIO_RUM_KIND_PACKET || kind == HELIO_RUM_KIND_ALIVE ||
@@ -46,6 +46,7 @@ void helio_hello_encode(uint8_t out[HELIO_FRAME_HELLO_BYTES], const helio_hello 
     helio_put32(body + MAGIC, HELIO_RUM_MAGIC);
     body[VERSION] = hello->version;
     body[ROLE] = hello->role;
+    helio_put16(body + FEATURES, hello->features);
     helio_put32(body + MAX_PACKET, hello->max_packet_bytes);
     helio_put32(body + TIMEOUT, hello->timeout_ms);
 }
@@ -58,6 +59,7 @@ bool helio_hello_decode(const helio_frame *frame, helio_hello *out) {
     *out = (helio_hello){
         .version = frame->body[VERSION],
         .role = frame->body[ROLE],
+        .features = helio_get16(frame->body + FEATURES),
         .max_packet_bytes = helio_get32(frame->body + MAX_PACKET),
         .timeout_ms = helio_get32(frame->body + TIMEOUT),
     };

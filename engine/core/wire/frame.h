@@ -38,6 +38,7 @@ void helio_frame_head(uint8_t out[HELIO_RUM_HEAD], uint8_t kind, size_t length);
 typedef struct helio_hello {
     uint8_t version;
     uint8_t role;              /* HELIO_RUM_ROLE_* */
+    uint16_t features;         /* HELIO_RUM_FEATURE_* */
     uint32_t max_packet_bytes; /* largest PGM packet it sends and takes */
     uint32_t timeout_ms;       /* it breaks off when it hears nothing for as long */
 } helio_hello;

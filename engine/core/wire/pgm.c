@@ -156,6 +156,15 @@ bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have
                     : !must_have;
 }
 
+void helio_pgm_sum_data(void *packet, size_t length) {
+    uint8_t *bytes = packet;
+    if (length >= HELIO_PGM_DATA_HEADER && bytes[6] == 0 && bytes[7] == 0 &&
+        (bytes[4] == HELIO_PGM_TYPE_ODATA || bytes[4] == HELIO_PGM_TYPE_RDATA)) {
+        const uint16_t sum = helio_checksum_finish(helio_checksum_part(packet, length));
+        memcpy(bytes + 6, &sum, sizeof sum);
+    }
+}
+
 bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *out) {
     const uint8_t *packet = datagram;
     if (length < HELIO_PGM_DATA_HEADER || packet[4] != HELIO_PGM_TYPE_ODATA || packet[5] != 0 ||

@@ -250,6 +250,9 @@ bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *
 /* The checksum of a packet is right.  `must_have`: a packet without one is refused. */
 bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have);
 
+/* Gives a data packet the checksum that it goes without; other packets stay as they are. */
+void helio_pgm_sum_data(void *packet, size_t length);
+
 /* The data-source port of a packet, which tells the streams of one source apart; nothing else of it
  * is looked at. False: it is too short to have one. */
 bool helio_pgm_peek_port(const uint8_t *packet, size_t length, uint16_t *port);
