@@ -413,7 +413,8 @@ static void bare_init(bare *ring, bool waits) {
 static helio_shm_joined bare_join(const bare *ring, helio_shm_reader *reader) {
     const helio_shm_reader_config config = {.process = helio_process_self(), .bell = 2, .port = 2};
     bool wake;
-    return helio_shm_reader_join(reader, ring->memory, ring->shape.bytes, &config, &wake);
+    uint32_t version;
+    return helio_shm_reader_join(reader, ring->memory, ring->shape.bytes, &config, &wake, &version);
 }
 
 static void a_full_ring_takes_no_more_readers_until_one_leaves(void) {
@@ -475,14 +476,20 @@ static void headers_that_are_not_a_rings_are_refused(void) {
             words[k] = changes[k] ? changes[k] : words[k];
         }
         memcpy(geometry, words, sizeof whole);
-        if (helio_shm_check(ring.memory, ring.shape.bytes, &shape)) {
+        uint32_t version = 0;
+        const helio_shm_checked expected =
+            broken[i].version ? HELIO_SHM_OTHER_VERSION : HELIO_SHM_INVALID;
+        if (helio_shm_check(ring.memory, ring.shape.bytes, &shape, &version) != expected ||
+            version != broken[i].version) {
             CHECK_FAIL("header %zu was taken", i);
         }
     }
     *geometry = whole;
-    CHECK(helio_shm_check(ring.memory, ring.shape.bytes, &shape));
-    CHECK(!helio_shm_check(ring.memory, ring.shape.bytes - 4096, &shape));
-    CHECK(!helio_shm_check(ring.memory, 100, &shape));
+    uint32_t version;
+    CHECK_EQUAL(helio_shm_check(ring.memory, ring.shape.bytes, &shape, &version), HELIO_SHM_VALID);
+    CHECK_EQUAL(helio_shm_check(ring.memory, ring.shape.bytes - 4096, &shape, &version),
+                HELIO_SHM_INVALID);
+    CHECK_EQUAL(helio_shm_check(ring.memory, 100, &shape, &version), HELIO_SHM_INVALID);
     free(ring.memory);
 }
 
@@ -495,12 +502,16 @@ static void slots_no_writer_wrote_end_the_reading(void) {
     CHECK_EQUAL(bare_join(&ring, &reader), HELIO_SHM_JOINED);
     CHECK(helio_shm_writer_put(&ring.writer, "whole", 5));
     helio_shm_slot *slot = helio_shm_slot_of(reader.slots, reader.stride, reader.mask, 0);
-    atomic_store(&slot->length, PACKET + 1);
+    atomic_store(&slot->word, helio_shm_word(1, PACKET + 1));
     CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_NONSENSE);
-    atomic_store(&slot->length, 5);
-    atomic_store(&slot->sequence, 7); /* packet 6 has another slot */
+    atomic_store(&slot->word, helio_shm_word(7, 5)); /* packet 6 has another slot */
     CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_NONSENSE);
-    atomic_store(&slot->sequence, 1);
+    atomic_store(&slot->word, helio_shm_word(1 + SLOTS, 5)); /* and nobody claimed this one */
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_NONSENSE);
+    atomic_store(&slot->word, helio_shm_word(1, 5));
+    atomic_store(&ring.writer.ring->claimed, 0);
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_NONSENSE);
+    atomic_store(&ring.writer.ring->claimed, ring.writer.claimed);
     CHECK_EQUAL(helio_shm_reader_take(&reader, packet, 4, &length), HELIO_SHM_TOO_SMALL);
     CHECK_EQUAL(helio_shm_reader_take(&reader, packet, 5, &length), HELIO_SHM_TAKEN);
     CHECK_EQUAL(length, 5);
@@ -516,7 +527,7 @@ static void feedback_of_a_mad_reader_is_not_believed(void) {
     bool wake;
     CHECK(helio_shm_reader_say(&reader, "a", 1, &wake));
     helio_shm_slot *slot = helio_shm_feedback_slot(reader.feedback, reader.place, 0);
-    atomic_store(&slot->length, UINT32_MAX);
+    atomic_store(&slot->word, UINT64_MAX);
     CHECK(helio_shm_reader_say(&reader, "b", 1, &wake));
     uint8_t packet[HELIO_SHM_FEEDBACK_BYTES];
     size_t length;
@@ -532,6 +543,50 @@ static void feedback_of_a_mad_reader_is_not_believed(void) {
     CHECK(!helio_shm_writer_hear(&ring.writer, packet, &length, &from));
     atomic_store(&place->position, UINT64_C(1) << 60); /* ahead of what was written */
     CHECK_EQUAL(helio_shm_writer_room(&ring.writer), SLOTS);
+    free(ring.memory);
+}
+
+static void a_claimed_slot_is_not_read(void) {
+    bare ring;
+    bare_init(&ring, false);
+    helio_shm_reader reader;
+    uint8_t packet[PACKET];
+    size_t length;
+    CHECK_EQUAL(bare_join(&ring, &reader), HELIO_SHM_JOINED);
+    for (uint64_t number = 0; number < SLOTS; number++) {
+        CHECK(helio_shm_writer_put(&ring.writer, &number, sizeof number));
+    }
+    CHECK_EQUAL(atomic_load(&ring.writer.ring->claimed), SLOTS);
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_TAKEN);
+    CHECK_EQUAL(reader.overruns, 0);
+    CHECK(helio_shm_writer_put(&ring.writer, "next", 4)); /* slot 0, and 7 more are claimed */
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_TAKEN);
+    CHECK_EQUAL(reader.overruns, 15); /* what is claimed, and as many more */
+    const uint64_t oldest = 16;
+    CHECK_BYTES(packet, &oldest, sizeof oldest);
+    free(ring.memory);
+}
+
+static void sequences_go_on_beyond_48_bits(void) {
+    bare ring;
+    bare_init(&ring, true);
+    helio_shm_reader reader;
+    const uint64_t start = (UINT64_C(1) << 48) - SLOTS;
+    ring.writer.tail = ring.writer.claimed = start;
+    ring.writer.limit = start + SLOTS;
+    CHECK_EQUAL(bare_join(&ring, &reader), HELIO_SHM_JOINED);
+    reader.position = start;
+    helio_shm_reader_show(&reader);
+    for (uint64_t i = 0; i < 3 * SLOTS; i++) {
+        uint64_t got;
+        size_t length;
+        CHECK(helio_shm_writer_put(&ring.writer, &i, sizeof i));
+        CHECK_EQUAL(helio_shm_reader_take(&reader, (uint8_t *)&got, sizeof got, &length),
+                    HELIO_SHM_TAKEN);
+        CHECK_EQUAL(got, i);
+        helio_shm_reader_show(&reader);
+    }
+    CHECK(!helio_shm_reader_has_news(&reader));
     free(ring.memory);
 }
 
@@ -736,15 +791,22 @@ static void a_damaged_ring_is_not_joined_or_left(void) {
     const int fd = open(path, O_RDWR);
     CHECK(fd >= 0);
     const helio_shm_shape shape = helio_shm_shape_of(SLOTS, PACKET);
-    const uint64_t nonsense = 12345;
+    const uint64_t nonsense = helio_shm_word(12345, 5);
     CHECK_EQUAL(pwrite(fd, &nonsense, 8, (off_t)shape.slots_offset), 8);
     helio_datagram datagram;
     CHECK_EQUAL(helio_driver_shm.receive(rx, &datagram, 1), 0);
     tend(rx);
     CHECK_EQUAL(there.count[HELIO_CHANNEL_DISCONNECTED], 1);
     CHECK(strstr(there.why, "damaged"));
-    CHECK_EQUAL(pwrite(fd, &nonsense, 8, 0), 8); /* the magic */
+    const uint32_t old = 1;
+    CHECK_EQUAL(pwrite(fd, &old, 4, offsetof(helio_shm_geometry, version)), 4);
     helio_channel *second = open_one(&helio_driver_shm, HELIO_CHANNEL_RECEIVE, &late);
+    CHECK_EQUAL(late.count[HELIO_CHANNEL_CONNECTED], 0);
+    CHECK_EQUAL(late.count[HELIO_CHANNEL_DISCONNECTED], 1);
+    CHECK(strstr(late.why, "a ring of format version 1, but this program reads version 2"));
+    helio_driver_shm.close(second);
+    CHECK_EQUAL(pwrite(fd, &nonsense, 8, 0), 8); /* the magic */
+    second = open_one(&helio_driver_shm, HELIO_CHANNEL_RECEIVE, &late);
     CHECK_EQUAL(late.count[HELIO_CHANNEL_CONNECTED], 0);
     CHECK_EQUAL(late.count[HELIO_CHANNEL_DISCONNECTED], 1);
     close(fd);
@@ -785,6 +847,8 @@ int main(void) {
     RUN(headers_that_are_not_a_rings_are_refused);
     RUN(slots_no_writer_wrote_end_the_reading);
     RUN(feedback_of_a_mad_reader_is_not_believed);
+    RUN(a_claimed_slot_is_not_read);
+    RUN(sequences_go_on_beyond_48_bits);
     RUN(what_is_overrun_while_being_read_is_never_delivered_torn);
     RUN(a_writer_killed_is_told_of_after_its_last_packet);
     RUN(a_reader_killed_while_it_holds_the_ring_lets_it_go);

@@ -82,8 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     helio_shm_reader reader;
     bool wake;
+    uint32_t version;
     const helio_shm_reader_config join = {.process = {3, 1}, .bell = 2, .port = 2};
-    if (helio_shm_reader_join(&reader, memory, shape.bytes, &join, &wake) != HELIO_SHM_JOINED) {
+    if (helio_shm_reader_join(&reader, memory, shape.bytes, &join, &wake, &version) !=
+        HELIO_SHM_JOINED) {
         return 0;
     }
     for (; at + CHANGE <= size; at += CHANGE) {

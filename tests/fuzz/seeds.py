@@ -59,11 +59,11 @@ def histogram() -> bytes:
 # engine/docs/ring.md: where the words of a ring are, and the slots of the ring that fuzz_ring makes.
 RING_WORDS = {
     "magic": 0, "version": 8, "bytes": 16, "slots": 24, "readers": 32, "feedback": 40, "writer": 64, "port": 80,
-    "state": 88, "head": 128, "present": 192, "asleep": 200, "said-bell": 208, "changes": 216, "sleepers": 224,
+    "state": 88, "claimed": 128, "present": 192, "asleep": 200, "said-bell": 208, "changes": 216, "sleepers": 224,
     "writer-sleeps": 256, "claim": 512, "bell": 528, "position": 576, "said": 640, "heard": 704,
 }  # fmt: skip
 RING_SLOTS, RING_STRIDE = 20480 + 64 * 32 * 512, 384
-RING_VALUES = [0, 1, 64, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1]
+RING_VALUES = [0, 1, 64, 65 << 16 | 200, 1 << 16 | 201, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1]
 
 
 def ring_change(offset: int, value: int, anywhere: bool = False) -> bytes:
@@ -80,10 +80,9 @@ def ring_changes() -> Iterator[tuple[str, bytes]]:
             yield f"{name}-{number}", ring_change(offset, value) + nothing
             yield f"{name}-{number}-later", nothing * 2 + ring_change(offset, value) + nothing
     for number, value in enumerate(RING_VALUES):
-        for part, at in (("sequence", 0), ("length", 8)):
-            slots = [ring_change(RING_SLOTS + slot * RING_STRIDE + at, value, anywhere=True) for slot in range(40)]
-            yield f"slots-{part}-{number}", b"".join(slots) + nothing * 40
-            yield f"slots-{part}-{number}-later", nothing * 40 + b"".join(slots)
+        slots = [ring_change(RING_SLOTS + slot * RING_STRIDE, value, anywhere=True) for slot in range(40)]
+        yield f"slots-{number}", b"".join(slots) + nothing * 40
+        yield f"slots-{number}-later", nothing * 40 + b"".join(slots)
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:

@@ -247,6 +247,12 @@ static void shm_flush(helio_channel *channel) {
     }
 }
 
+static int shm_send_now(helio_channel *channel, const void *packet, size_t length) {
+    const int result = shm_send(channel, NULL, packet, length, true);
+    shm_flush(channel);
+    return result;
+}
+
 static size_t shm_room(helio_channel *channel) {
     helio_shm_channel *shm = shm_of(channel);
     return shm->role == HELIO_CHANNEL_TRANSMIT ? helio_shm_writer_room(&shm->writer) : SIZE_MAX;
@@ -339,21 +345,30 @@ static inline bool has_news(const helio_shm_channel *shm) {
             return true;
         }
     }
-    return false;
+    return helio_shm_has_new_rings(shm);
 }
 
+static size_t receive_packets(helio_shm_channel *shm, helio_datagram *datagrams, size_t limit) {
+    size_t count = take_all(shm, datagrams, limit);
+    if (count == 0 && helio_shm_find_rings(shm)) {
+        count = take_all(shm, datagrams, limit);
+    }
+    shm->base.has_more = count > 0; /* to look again costs next to nothing */
+    return count;
+}
+
+/* Nearly every call finds nothing: it looks at little and calls nothing. */
 static size_t shm_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
     helio_shm_channel *shm = shm_of(channel);
     limit = limit < HELIO_CHANNEL_BATCH ? limit : HELIO_CHANNEL_BATCH;
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
-        return hear(shm, datagrams, limit);
+        return helio_shm_writer_has_feedback(&shm->writer) ? hear(shm, datagrams, limit) : 0;
     }
-    size_t count = has_news(shm) ? take_all(shm, datagrams, limit) : 0;
-    if (count == 0 && helio_shm_find_rings(shm)) {
-        count = take_all(shm, datagrams, limit);
+    if (has_news(shm)) {
+        return receive_packets(shm, datagrams, limit);
     }
-    channel->has_more = count > 0; /* to look again costs next to nothing */
-    return count;
+    channel->has_more = false;
+    return 0;
 }
 
 static void shm_tend(helio_channel *channel, int64_t now_ns) {
@@ -378,8 +393,7 @@ static bool shm_before_sleep(helio_channel *channel) {
         atomic_thread_fence(memory_order_seq_cst);
         return !helio_shm_writer_has_news(&shm->writer);
     }
-    bool quiet =
-        atomic_load_explicit(shm->place->generation, memory_order_acquire) == shm->generation_seen;
+    bool quiet = !helio_shm_has_new_rings(shm);
     for (size_t i = 0; i < shm->rings_count; i++) {
         quiet &= helio_shm_reader_sleep(&shm->rings[i]->reader);
     }
@@ -412,6 +426,7 @@ static uint64_t shm_drops(helio_channel *channel) {
         .open = open_one,                 \
         .send = shm_send,                 \
         .flush = shm_flush,               \
+        .send_now = shm_send_now,         \
         .receive = shm_receive,           \
         .close = shm_close,               \
         .room = shm_room,                 \

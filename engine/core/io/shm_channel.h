@@ -77,6 +77,12 @@ void helio_shm_wake_readers(helio_shm_channel *shm, uint64_t asleep);
 /* Joins a ring under the name of the channel, `context`, unless it has. */
 void helio_shm_join_ring(void *context, const helio_shm_key *key);
 void helio_shm_drop_ring(helio_shm_channel *shm, size_t index);
+/* Rings came or went since the last look for them. */
+static inline bool helio_shm_has_new_rings(const helio_shm_channel *shm) {
+    return atomic_load_explicit(shm->place->generation, memory_order_acquire) !=
+           shm->generation_seen;
+}
+
 /* Looks for new rings when any came or went; true when some were joined. */
 static inline bool helio_shm_find_rings(helio_shm_channel *shm) {
     const uint64_t generation = atomic_load_explicit(shm->place->generation, memory_order_acquire);

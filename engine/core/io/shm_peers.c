@@ -6,7 +6,7 @@
 
 #include "io/shm_channel.h"
 
-enum { WHY = 96 }; /* bytes of a reason told */
+enum { WHY = 128 }; /* bytes of a reason told */
 
 /* ---- bells ---- */
 
@@ -64,7 +64,8 @@ static bool has_joined(const helio_shm_channel *shm, uint64_t id) {
     return false;
 }
 
-static helio_shm_joined take_place(helio_shm_channel *shm, helio_shm_joined_ring *ring) {
+static helio_shm_joined take_place(helio_shm_channel *shm, helio_shm_joined_ring *ring,
+                                   uint32_t *version) {
     const helio_shm_reader_config config = {
         .process = shm->place->key.process,
         .bell = shm->place->key.id,
@@ -72,8 +73,8 @@ static helio_shm_joined take_place(helio_shm_channel *shm, helio_shm_joined_ring
         .since_ns = shm->opened_ns,
     };
     bool wake;
-    const helio_shm_joined joined = helio_shm_reader_join(&ring->reader, ring->mapping.memory,
-                                                          ring->mapping.bytes, &config, &wake);
+    const helio_shm_joined joined = helio_shm_reader_join(
+        &ring->reader, ring->mapping.memory, ring->mapping.bytes, &config, &wake, version);
     if (wake) {
         helio_shm_ring_bell(shm, &ring->bell, &ring->key);
     }
@@ -81,14 +82,21 @@ static helio_shm_joined take_place(helio_shm_channel *shm, helio_shm_joined_ring
 }
 
 static void refuse(helio_shm_channel *shm, const helio_shm_joined_ring *ring,
-                   helio_shm_joined joined) {
+                   helio_shm_joined joined, uint32_t version) {
+    char why[WHY] = "a ring is damaged";
     shm->has_refused |= joined == HELIO_SHM_FULL;
-    if (shm->refused_id != ring->key.id) {
-        shm->refused_id = ring->key.id;
-        helio_shm_tell(shm, HELIO_CHANNEL_DISCONNECTED, NULL,
-                       joined == HELIO_SHM_FULL ? "a ring has its maximum of 64 readers"
-                                                : "a ring is damaged or of another version");
+    if (shm->refused_id == ring->key.id) {
+        return;
     }
+    shm->refused_id = ring->key.id;
+    if (joined == HELIO_SHM_FULL) {
+        snprintf(why, sizeof why, "a ring has its maximum of %d readers", HELIO_SHM_READERS);
+    } else if (joined == HELIO_SHM_FOREIGN) {
+        snprintf(why, sizeof why,
+                 "process %u has a ring of format version %u, but this program reads version %d",
+                 (unsigned)ring->key.process.pid, (unsigned)version, HELIO_SHM_VERSION);
+    }
+    helio_shm_tell(shm, HELIO_CHANNEL_DISCONNECTED, NULL, why);
 }
 
 void helio_shm_join_ring(void *context, const helio_shm_key *key) {
@@ -107,9 +115,10 @@ void helio_shm_join_ring(void *context, const helio_shm_key *key) {
         return;
     }
     ring->key = *key;
-    const helio_shm_joined joined = take_place(shm, ring);
+    uint32_t version;
+    const helio_shm_joined joined = take_place(shm, ring, &version);
     if (joined != HELIO_SHM_JOINED) {
-        refuse(shm, ring, joined);
+        refuse(shm, ring, joined, version);
         helio_shm_forget_bell(&ring->bell);
         kind->unmap(&ring->mapping);
         free(ring);

@@ -30,16 +30,26 @@ static bool claim_place(helio_shm_reader *reader, uint32_t pid) {
     return false;
 }
 
-/* A ring that was there before: from now on.  A younger one: from its beginning, or as far back as
- * is safe. */
+static uint64_t word_at(const helio_shm_reader *reader, uint64_t position) {
+    return load(&helio_shm_slot_of(reader->slots, reader->stride, reader->mask, position)->word);
+}
+
+/* A ring that was there before is read from now on, a younger one from its beginning, or as far
+ * back as is safe. */
 static uint64_t first_position(const helio_shm_reader *reader, int64_t since_ns) {
-    const uint64_t head = load(&reader->ring->head);
-    if (reader->ring->geometry.created_ns < (uint64_t)since_ns) {
-        return head;
-    }
     const uint64_t slots = reader->mask + 1;
-    const uint64_t back = slots - slots / 8;
-    return head > back ? head - back : 0;
+    const uint64_t share = helio_shm_share(slots);
+    const uint64_t claimed = load(&reader->ring->claimed);
+    if (reader->ring->geometry.created_ns >= (uint64_t)since_ns) {
+        const uint64_t back = slots - share;
+        return claimed > back ? claimed - back : 0;
+    }
+    uint64_t position = claimed > share ? claimed - share : 0;
+    for (uint64_t left = slots; left && helio_shm_ahead(word_at(reader, position), position) == 0;
+         left--) {
+        position++;
+    }
+    return position;
 }
 
 /* Tells the writer that its list of readers changed; true when it sleeps. */
@@ -49,11 +59,13 @@ static bool tell_change(helio_shm_ring *ring) {
 }
 
 helio_shm_joined helio_shm_reader_join(helio_shm_reader *reader, void *mapping, size_t bytes,
-                                       const helio_shm_reader_config *config, bool *wake) {
+                                       const helio_shm_reader_config *config, bool *wake,
+                                       uint32_t *version) {
     helio_shm_shape shape;
     *wake = false;
-    if (!helio_shm_check(mapping, bytes, &shape)) {
-        return HELIO_SHM_DAMAGED;
+    const helio_shm_checked checked = helio_shm_check(mapping, bytes, &shape, version);
+    if (checked != HELIO_SHM_VALID) {
+        return checked == HELIO_SHM_OTHER_VERSION ? HELIO_SHM_FOREIGN : HELIO_SHM_DAMAGED;
     }
     *reader = (helio_shm_reader){
         .ring = mapping,
@@ -95,18 +107,12 @@ bool helio_shm_reader_is_closed(const helio_shm_reader *reader) {
 
 /* ---- packets ---- */
 
-/* The writer has come round: passes over what it took back, and a little more, so as not to be
- * under its feet again at once.  False: no writer leads there. */
-static bool recover(helio_shm_reader *reader, uint64_t sequence) {
+/* The writer has come round: passes over what it took back, and a share more, so that it is not
+ * overrun again at once.  False: no writer leads there. */
+static bool recover(helio_shm_reader *reader) {
     const uint64_t slots = reader->mask + 1;
-    uint64_t end = sequence; /* packets there surely are */
-    const uint64_t head = load(&reader->ring->head);
-    if ((int64_t)(head - end) > 0) {
-        end = head;
-    }
-    const uint64_t next = end - slots + slots / 8;
-    if (((sequence - 1 - reader->position) & reader->mask) != 0 ||
-        (int64_t)(next - reader->position) <= 0) {
+    const uint64_t next = load(&reader->ring->claimed) - slots + helio_shm_share(slots);
+    if ((int64_t)(next - reader->position) <= 0) {
         return false;
     }
     reader->overruns += next - reader->position;
@@ -119,37 +125,32 @@ helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, siz
     for (int tries = 0; tries < TRIES; tries++) {
         const helio_shm_slot *slot =
             helio_shm_slot_of(reader->slots, reader->stride, reader->mask, reader->position);
-        const uint64_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
-        const int64_t ahead = (int64_t)(sequence - reader->position - 1);
+        const uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
+        const int64_t ahead = helio_shm_ahead(word, reader->position);
+        const size_t bytes = helio_shm_length(word);
         if (ahead < 0) {
             return HELIO_SHM_NOTHING;
         }
-        if (ahead > 0) {
-            if (!recover(reader, sequence)) {
-                return HELIO_SHM_NONSENSE;
-            }
-            continue;
-        }
-        const size_t bytes = atomic_load_explicit(&slot->length, memory_order_relaxed);
-        if (bytes <= room && bytes <= reader->packet_bytes) {
-            helio_shm_copy_out(to, slot->data, bytes);
-        }
-        atomic_thread_fence(memory_order_acquire); /* the copy before the second look */
-        if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != sequence) {
-            if (!helio_shm_reader_has_news(reader)) {
-                return HELIO_SHM_NOTHING; /* the writer is busy with it; the next look shows the result */
-            }
-            continue;
-        }
-        if (bytes > reader->packet_bytes) {
+        if (bytes > reader->packet_bytes || ((uint64_t)ahead & reader->mask) != 0) {
             return HELIO_SHM_NONSENSE;
         }
-        if (bytes > room) {
+        if (ahead == 0 && bytes > room) {
             return HELIO_SHM_TOO_SMALL;
         }
-        *length = bytes;
-        reader->position++;
-        return HELIO_SHM_TAKEN;
+        if (ahead == 0) {
+            helio_shm_copy_out(to, slot->data, bytes);
+            atomic_thread_fence(memory_order_acquire); /* the copy before the look */
+            const uint64_t claimed =
+                atomic_load_explicit(&reader->ring->claimed, memory_order_relaxed);
+            if (claimed - reader->position - 1 <= reader->mask) {
+                *length = bytes;
+                reader->position++;
+                return HELIO_SHM_TAKEN;
+            }
+        }
+        if (!recover(reader)) {
+            return HELIO_SHM_NONSENSE;
+        }
     }
     return HELIO_SHM_NOTHING;
 }
@@ -166,7 +167,7 @@ bool helio_shm_reader_say(helio_shm_reader *reader, const void *packet, size_t l
         return false;
     }
     helio_shm_slot *slot = helio_shm_feedback_slot(reader->feedback, reader->place, said);
-    atomic_store_explicit(&slot->length, (uint32_t)length, memory_order_relaxed);
+    atomic_store_explicit(&slot->word, length, memory_order_relaxed);
     helio_shm_copy_in(slot->data, packet, length);
     atomic_store_explicit(&place->said, said + 1, memory_order_release);
     atomic_fetch_or_explicit(&bells->feedback, bit_of(reader), memory_order_seq_cst);

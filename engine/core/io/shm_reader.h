@@ -28,13 +28,16 @@ typedef struct helio_shm_reader_config {
 
 typedef enum helio_shm_joined {
     HELIO_SHM_JOINED,
-    HELIO_SHM_DAMAGED, /* not a ring, or not one of this version */
+    HELIO_SHM_DAMAGED, /* or not a ring */
+    HELIO_SHM_FOREIGN, /* of another version */
     HELIO_SHM_FULL,    /* all places are taken */
 } helio_shm_joined;
 
-/* Takes a place at the ring in a mapping of `bytes`; *wake: the writer sleeps. */
+/* Takes a place at the ring in a mapping of `bytes`; *wake: the writer sleeps; *version: that of a
+ * foreign ring. */
 helio_shm_joined helio_shm_reader_join(helio_shm_reader *reader, void *mapping, size_t bytes,
-                                       const helio_shm_reader_config *config, bool *wake);
+                                       const helio_shm_reader_config *config, bool *wake,
+                                       uint32_t *version);
 
 typedef enum helio_shm_taken {
     HELIO_SHM_TAKEN,
@@ -47,18 +50,20 @@ typedef enum helio_shm_taken {
 helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, size_t room,
                                       size_t *length);
 
-/* Shows the writer how far this one is; after a run of takes. */
+/* Shows a writer that waits how far this reader is; after a run of takes. */
 static inline void helio_shm_reader_show(helio_shm_reader *reader) {
-    atomic_store_explicit(&reader->ring->readers[reader->place].position, reader->position,
-                          memory_order_release);
+    if (reader->waits) {
+        atomic_store_explicit(&reader->ring->readers[reader->place].position, reader->position,
+                              memory_order_release);
+    }
 }
 
 /* The next packet lies there, or the reader was overrun. */
 static inline bool helio_shm_reader_has_news(const helio_shm_reader *reader) {
     const helio_shm_slot *slot =
         helio_shm_slot_of(reader->slots, reader->stride, reader->mask, reader->position);
-    const uint64_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
-    return (int64_t)(sequence - reader->position) > 0;
+    return helio_shm_ahead(atomic_load_explicit(&slot->word, memory_order_acquire),
+                           reader->position) >= 0;
 }
 
 /* Says something to the writer; false: it is too long, or the writer does not keep up.

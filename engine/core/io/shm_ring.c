@@ -26,21 +26,26 @@ helio_shm_shape helio_shm_shape_of(uint32_t slots, uint32_t packet_bytes) {
     return shape;
 }
 
-bool helio_shm_check(const void *mapping, size_t bytes, helio_shm_shape *out) {
+helio_shm_checked helio_shm_check(const void *mapping, size_t bytes, helio_shm_shape *out,
+                                  uint32_t *version) {
     helio_shm_geometry geometry;
     if (bytes < sizeof(helio_shm_ring)) {
-        return false;
+        return HELIO_SHM_INVALID;
     }
     memcpy(&geometry, mapping, sizeof geometry);
-    if (geometry.magic != HELIO_SHM_MAGIC || geometry.version != HELIO_SHM_VERSION ||
-        geometry.byte_order != HELIO_SHM_BYTE_ORDER || geometry.bytes != bytes ||
-        !helio_is_power_of_two(geometry.slots) || geometry.slots < HELIO_SHM_SLOTS_MIN ||
-        geometry.slots > HELIO_SHM_SLOTS_MAX || geometry.packet_bytes == 0 ||
-        geometry.packet_bytes > HELIO_SHM_PACKET_MAX || geometry.readers != HELIO_SHM_READERS ||
+    if (geometry.magic == HELIO_SHM_MAGIC && geometry.version != HELIO_SHM_VERSION) {
+        *version = geometry.version;
+        return HELIO_SHM_OTHER_VERSION;
+    }
+    if (geometry.magic != HELIO_SHM_MAGIC || geometry.byte_order != HELIO_SHM_BYTE_ORDER ||
+        geometry.bytes != bytes || !helio_is_power_of_two(geometry.slots) ||
+        geometry.slots < HELIO_SHM_SLOTS_MIN || geometry.slots > HELIO_SHM_SLOTS_MAX ||
+        geometry.packet_bytes == 0 || geometry.packet_bytes > HELIO_SHM_PACKET_MAX ||
+        geometry.readers != HELIO_SHM_READERS ||
         geometry.feedback_slots != HELIO_SHM_FEEDBACK_SLOTS ||
         geometry.feedback_bytes != HELIO_SHM_FEEDBACK_BYTES) {
-        return false;
+        return HELIO_SHM_INVALID;
     }
     *out = helio_shm_shape_of(geometry.slots, geometry.packet_bytes);
-    return out->bytes == bytes;
+    return out->bytes == bytes ? HELIO_SHM_VALID : HELIO_SHM_INVALID;
 }

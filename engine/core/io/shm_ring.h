@@ -1,9 +1,14 @@
 /* The layout of a ring in shared memory; docs/ring.md describes it for other programs.
  *
- * One writer, many readers.  A packet's number p, counted from 0, is also its place: slot p modulo
- * the number of slots.  Each slot begins with a sequence word: p + 1 when packet p lies in it
- * whole, 0 while the writer is at it.  Head and data of a small packet share a cache line, so a
- * reader that waits on the word gets the data with it; nothing else moves between the two cores.
+ * One writer, many readers.  Packet p, counted from 0, is in slot p modulo the number of slots.
+ * Each slot begins with one word, p + 1 and the packet's length: the writer stores it once, after
+ * the packet.  The word shares a cache line with the first 56 bytes, so a reader that waits on it
+ * gets them with it.
+ *
+ * Before the writer uses slots again it claims them, several at a time: `claimed` is the end of the
+ * packets that it has written or may be writing.  A reader that copied packet p looks at `claimed`
+ * afterwards; beyond p + slots the copy may be torn and is discarded.  So no store but those of the
+ * packet and its word goes to the line a reader polls.
  *
  * Readers register so that they can be woken, missed when their process dies, and heard: each has a
  * small ring of its own back to the writer for what receivers say.  Words on one cache line have
@@ -24,14 +29,15 @@
 #define HELIO_SHM_MAGIC UINT64_C(0x474E49524F494C48) /* "HLIORING" in memory, little-endian */
 
 enum {
-    HELIO_SHM_VERSION = 1,
+    HELIO_SHM_VERSION = 2,
     HELIO_SHM_BYTE_ORDER = 0x01020304,
     HELIO_SHM_READERS = 64,
     HELIO_SHM_FEEDBACK_SLOTS = 32, /* per reader */
-    HELIO_SHM_FEEDBACK_BYTES = 512 - 16,
+    HELIO_SHM_FEEDBACK_BYTES = 512 - 8,
     HELIO_SHM_SLOTS_MIN = 64,
     HELIO_SHM_SLOTS_MAX = 1 << 20,
     HELIO_SHM_PACKET_MAX = 65535,
+    HELIO_SHM_LENGTH_BITS = 16, /* of a slot's word; the sequence has the others */
     HELIO_SHM_LINE = 64,
     HELIO_SHM_PAGE = 4096,
 };
@@ -92,7 +98,7 @@ typedef struct helio_shm_reader_place {
     uint64_t start;
     uint64_t bell;                          /* id of what wakes it */
     uint64_t port;                          /* of its address */
-    _Alignas(64) _Atomic uint64_t position; /* next packet it reads; written by the reader */
+    _Alignas(64) _Atomic uint64_t position; /* next packet it reads, while the writer waits */
     _Alignas(64) _Atomic uint64_t said;     /* feedback packets ever; written by the reader */
     _Alignas(64) _Atomic uint64_t heard; /* those the writer is done with; written by the writer */
 } helio_shm_reader_place;
@@ -100,7 +106,7 @@ typedef struct helio_shm_reader_place {
 typedef struct helio_shm_ring {
     _Alignas(64) helio_shm_geometry geometry;
     _Alignas(64) helio_shm_writer_life writer;
-    _Alignas(64) _Atomic uint64_t head; /* packets ever; written by the writer, once per batch */
+    _Alignas(64) _Atomic uint64_t claimed; /* written by the writer, once per share of the ring */
     _Alignas(64) helio_shm_bells bells;
     _Alignas(64) _Atomic uint64_t writer_sleeps; /* written by the writer */
     _Alignas(64) uint64_t reserved[24];
@@ -109,15 +115,13 @@ typedef struct helio_shm_ring {
 
 /* Of packets and of feedback. */
 typedef struct helio_shm_slot {
-    _Atomic uint64_t sequence;
-    _Atomic uint32_t length;
-    uint32_t reserved;
+    _Atomic uint64_t word; /* sequence << HELIO_SHM_LENGTH_BITS | length; feedback: length */
     uint8_t data[];
 } helio_shm_slot;
 
 _Static_assert(sizeof(_Atomic uint64_t) == 8, "atomic words are plain words");
 _Static_assert(offsetof(helio_shm_ring, writer) == 64, "one line for what never changes");
-_Static_assert(offsetof(helio_shm_ring, head) == 128, "a line of the writer's");
+_Static_assert(offsetof(helio_shm_ring, claimed) == 128, "a line of the writer's");
 _Static_assert(offsetof(helio_shm_ring, bells) == 192, "a line of the readers'");
 _Static_assert(offsetof(helio_shm_ring, writer_sleeps) == 256, "a line of the writer's");
 _Static_assert(offsetof(helio_shm_ring, readers) == 512, "places begin on a line");
@@ -125,7 +129,7 @@ _Static_assert(sizeof(helio_shm_reader_place) == 256, "four lines: no two share 
 _Static_assert(offsetof(helio_shm_reader_place, position) == 64, "the reader's");
 _Static_assert(offsetof(helio_shm_reader_place, said) == 128, "the reader's");
 _Static_assert(offsetof(helio_shm_reader_place, heard) == 192, "the writer's");
-_Static_assert(offsetof(helio_shm_slot, data) == 16, "48 bytes of data beside the sequence");
+_Static_assert(offsetof(helio_shm_slot, data) == 8, "56 bytes of data beside the word");
 
 /* Where things are, worked out from two checked numbers and never read again. */
 typedef struct helio_shm_shape {
@@ -139,9 +143,36 @@ typedef struct helio_shm_shape {
 
 helio_shm_shape helio_shm_shape_of(uint32_t slots, uint32_t packet_bytes);
 
-/* Reads and checks the geometry of a mapping of `bytes`; false: it is not a ring of this version,
- * or damaged. */
-bool helio_shm_check(const void *mapping, size_t bytes, helio_shm_shape *out);
+typedef enum helio_shm_checked {
+    HELIO_SHM_VALID,
+    HELIO_SHM_OTHER_VERSION,
+    HELIO_SHM_INVALID, /* not a ring, or damaged */
+} helio_shm_checked;
+
+/* Reads and checks the geometry of a mapping of `bytes`.  *version is that of a ring of another
+ * version. */
+helio_shm_checked helio_shm_check(const void *mapping, size_t bytes, helio_shm_shape *out,
+                                  uint32_t *version);
+
+/* The packets that a writer claims at a time: an overrun reader loses at most as many that still
+ * lie in the ring. */
+static inline uint64_t helio_shm_share(uint64_t slots) {
+    return slots / 8;
+}
+
+static inline uint64_t helio_shm_word(uint64_t sequence, size_t length) {
+    return sequence << HELIO_SHM_LENGTH_BITS | length;
+}
+
+/* How far the packet of a word is ahead of `position`: 0: it is this one; negative: older, or none
+ * yet.  Sequences have 48 bits, so differences are taken modulo 2^48. */
+static inline int64_t helio_shm_ahead(uint64_t word, uint64_t position) {
+    return (int64_t)(word - helio_shm_word(position + 1, 0)) >> HELIO_SHM_LENGTH_BITS;
+}
+
+static inline size_t helio_shm_length(uint64_t word) {
+    return (size_t)(word & (((uint64_t)1 << HELIO_SHM_LENGTH_BITS) - 1));
+}
 
 static inline helio_shm_slot *helio_shm_slot_of(uint8_t *slots, size_t stride, uint64_t mask,
                                                 uint64_t position) {
@@ -158,7 +189,7 @@ static inline helio_shm_slot *helio_shm_feedback_slot(uint8_t *feedback, unsigne
 }
 
 /* Copies between private memory and a slot.  The other side may write at the same moment; what was
- * read then is thrown away after a look at the sequence word.  The thread sanitizer is shown that
+ * read then is discarded after a look at `claimed`.  The thread sanitizer is shown that
  * this is meant. */
 #ifdef __SANITIZE_THREAD__
 static inline void helio_shm_copy_in(uint8_t *slot, const uint8_t *from, size_t length) {

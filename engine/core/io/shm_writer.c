@@ -39,7 +39,6 @@ void helio_shm_writer_init(helio_shm_writer *writer, void *memory,
 }
 
 void helio_shm_writer_close(helio_shm_writer *writer) {
-    atomic_store_explicit(&writer->ring->head, writer->tail, memory_order_release);
     atomic_store_explicit(&writer->ring->writer.state, HELIO_SHM_CLOSED, memory_order_release);
 }
 
@@ -56,7 +55,14 @@ static unsigned take_lowest(uint64_t *bits) {
     return place;
 }
 
-/* Asks the readers how far they are.  A position that cannot be is nobody's hindrance. */
+/* A reader that sees what is written from here on sees this claim as well. */
+static void publish_claim(helio_shm_writer *writer, uint64_t end) {
+    writer->claimed = end;
+    atomic_store_explicit(&writer->ring->claimed, end, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Reads the readers' positions.  An impossible one is ignored. */
 static void find_limit(helio_shm_writer *writer) {
     const uint64_t slots = writer->mask + 1;
     uint64_t behind = 0;
@@ -69,26 +75,36 @@ static void find_limit(helio_shm_writer *writer) {
         }
     }
     writer->limit = writer->tail + slots - behind;
+    if (writer->claimed > writer->limit) {
+        publish_claim(writer, writer->limit);
+    }
+}
+
+/* All that was claimed is written.  False: the slowest reader has not made room. */
+static bool claim(helio_shm_writer *writer) {
+    uint64_t end = writer->tail + helio_shm_share(writer->mask + 1);
+    if (writer->waits) {
+        if (writer->tail == writer->limit) {
+            find_limit(writer);
+        }
+        end = end < writer->limit ? end : writer->limit;
+    }
+    if (end == writer->tail) {
+        return false;
+    }
+    publish_claim(writer, end);
+    return true;
 }
 
 bool helio_shm_writer_put(helio_shm_writer *writer, const void *packet, size_t length) {
-    if (length > writer->packet_bytes) {
+    if (length > writer->packet_bytes || (writer->tail == writer->claimed && !claim(writer))) {
         return false;
-    }
-    if (writer->waits && writer->tail == writer->limit) {
-        find_limit(writer);
-        if (writer->tail == writer->limit) {
-            return false;
-        }
     }
     helio_shm_slot *slot =
         helio_shm_slot_of(writer->slots, writer->stride, writer->mask, writer->tail);
-    /* Who is still copying what lay here must find the word changed: it changes first. */
-    atomic_store_explicit(&slot->sequence, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&slot->length, (uint32_t)length, memory_order_relaxed);
     helio_shm_copy_in(slot->data, packet, length);
-    atomic_store_explicit(&slot->sequence, ++writer->tail, memory_order_release);
+    atomic_store_explicit(&slot->word, helio_shm_word(++writer->tail, length),
+                          memory_order_release);
 
     const uint8_t *next = (const uint8_t *)helio_shm_slot_of(writer->slots, writer->stride,
                                                              writer->mask, writer->tail);
@@ -99,7 +115,6 @@ bool helio_shm_writer_put(helio_shm_writer *writer, const void *packet, size_t l
 
 uint64_t helio_shm_writer_flush(helio_shm_writer *writer) {
     helio_shm_bells *bells = &writer->ring->bells;
-    atomic_store_explicit(&writer->ring->head, writer->tail, memory_order_release);
     if (writer->waits && load(&bells->present) != writer->present_seen) {
         find_limit(writer);
     }
@@ -141,7 +156,7 @@ static bool hear_one(helio_shm_writer *writer, unsigned place, uint8_t *to, size
     }
     while (heard != said) {
         const helio_shm_slot *slot = helio_shm_feedback_slot(writer->feedback, place, heard++);
-        *length = atomic_load_explicit(&slot->length, memory_order_relaxed);
+        *length = (size_t)atomic_load_explicit(&slot->word, memory_order_relaxed);
         if (*length <= HELIO_SHM_FEEDBACK_BYTES) {
             helio_shm_copy_out(to, slot->data, *length);
             atomic_store_explicit(&reader->heard, heard, memory_order_release);
@@ -173,8 +188,8 @@ bool helio_shm_writer_hear(helio_shm_writer *writer, uint8_t *to, size_t *length
 }
 
 bool helio_shm_writer_has_news(const helio_shm_writer *writer) {
-    const helio_shm_bells *bells = &writer->ring->bells;
-    return load(&bells->feedback) || load(&bells->changes) != writer->changes_seen;
+    return helio_shm_writer_has_feedback(writer) ||
+           load(&writer->ring->bells.changes) != writer->changes_seen;
 }
 
 /* ---- readers ---- */

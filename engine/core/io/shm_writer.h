@@ -15,8 +15,9 @@ typedef struct helio_shm_writer {
     size_t stride;
     uint32_t packet_bytes;
     bool waits;
-    uint64_t tail;  /* packets ever */
-    uint64_t limit; /* waits: the slowest reader allows packets before this one */
+    uint64_t tail;    /* packets ever */
+    uint64_t claimed; /* packets before this one may be written without asking */
+    uint64_t limit;   /* waits: the slowest reader allows packets before this one */
     uint64_t present_seen;
     uint64_t changes_seen;
     uint64_t known; /* slots whose readers were reported */
@@ -48,6 +49,11 @@ size_t helio_shm_writer_room(helio_shm_writer *writer);
 /* The next packet of feedback, copied to `to` (HELIO_SHM_FEEDBACK_BYTES); false: there is none. */
 bool helio_shm_writer_hear(helio_shm_writer *writer, uint8_t *to, size_t *length,
                            helio_address *from);
+
+/* Readers may have said something. */
+static inline bool helio_shm_writer_has_feedback(const helio_shm_writer *writer) {
+    return atomic_load_explicit(&writer->ring->bells.feedback, memory_order_acquire) != 0;
+}
 
 /* There is feedback, or readers came or went. */
 bool helio_shm_writer_has_news(const helio_shm_writer *writer);
