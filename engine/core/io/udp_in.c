@@ -42,6 +42,8 @@ int helio_udp_in_init(helio_udp_in *in, int data) {
     helio_random_init(&in->random, config->seed);
     in->has_gro = start_gro(config, data);
     in->has_control = in->has_gro || config->kernel_stamps;
+    in->filters = config->raw || config->inject_loss > 0;
+    in->longest = config->packet_bytes;
     /* One byte more than is allowed, so that one too long is seen to be.  Memory never written
      * costs nothing. */
     in->slot_bytes =
@@ -148,16 +150,22 @@ static size_t read_control(struct msghdr *header, int64_t *kernel_ns) {
     return segment;
 }
 
-/* Whether the packet is to be given out. */
-static bool passes(helio_udp_in *in, helio_datagram *packet) {
+/* Some datagrams are for others, or are to be lost. */
+static bool filter(helio_udp_in *in, helio_datagram *packet) {
     if (in->config->raw && !helio_udp_raw_strip(in->config, in->port, packet)) {
         return false;
     }
-    if (in->config->inject_loss > 0 && helio_random_unit(&in->random) < in->config->inject_loss) {
+    return in->config->inject_loss <= 0 ||
+           helio_random_unit(&in->random) >= in->config->inject_loss;
+}
+
+/* Whether the packet is to be given out. */
+static inline bool passes(helio_udp_in *in, helio_datagram *packet) {
+    if (in->filters && !filter(in, packet)) {
         return false;
     }
-    if (packet->length > in->config->packet_bytes) {
-        packet->length = in->config->packet_bytes + 1;
+    if (packet->length > in->longest) {
+        packet->length = in->longest + 1;
     }
     in->counters->packets_received++;
     in->counters->bytes_received += packet->length;

@@ -39,6 +39,8 @@ typedef struct helio_udp_in {
     bool has_gro;
     bool has_control; /* some message may come with more than its data */
     bool sees_joined; /* the kernel does join datagrams */
+    bool filters;     /* not every datagram is given out */
+    size_t longest; /* bytes of a packet; a longer one is given out with one byte more than this */
     size_t slot_bytes;
     uint8_t *memory;
     uint16_t port; /* of the source last read */
