@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
+from heliograph.exporters.alerts.check import Finding, check, of_flights, of_prometheus
 from heliograph.exporters.alerts.render import FILES
 from heliograph.exporters.alerts.settings import DEFAULT, PREFIX, Alert, load
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import printable
 
 __all__ = ["command"]
 
@@ -17,6 +22,8 @@ _EXAMPLE = """\
   heliograph alerts list
   heliograph alerts render                        # writes deploy/prometheus, deploy/alertmanager, deploy/grafana
   heliograph alerts render --only prometheus      # prints one file
+  heliograph alerts check feed.4711.1.flight      # the alerts that this recording would have raised
+  heliograph alerts check /var/lib/prometheus/metrics2
 """
 
 
@@ -24,7 +31,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Add ``heliograph alerts``."""
     parser = subparsers.add_parser(
         "alerts",
-        help="list and render the alerts",
+        help="list, render and check the alerts",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,7 +42,15 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     render.add_argument("--only", choices=FILES, help="print this file in place of writing all")
     render.add_argument("--out", type=Path, default=Path("deploy"), metavar="DIR", help="default: %(default)s")
     render.set_defaults(run=_render)
-    for one in (shown, render):
+    check = actions.add_parser("check", help="the alerts that a recorded past would have raised")
+    check.add_argument(
+        "past", nargs="+", type=Path, metavar="RECORDING", help="flight recordings, or one data directory of Prometheus"
+    )
+    check.add_argument("--step", type=float, metavar="SECONDS", help="default: 1 of recordings, 5 of a directory")
+    check.add_argument("--all-users", action="store_true", help="also read files of other users")
+    check.add_argument("--json", action="store_true", help="one JSON object per alert, one per line")
+    check.set_defaults(run=_check)
+    for one in (shown, render, check):
         one.add_argument(
             "--settings", type=Path, default=DEFAULT, metavar="FILE", help="the settings file; default: %(default)s"
         )
@@ -69,3 +84,38 @@ def _render(arguments: argparse.Namespace) -> int:
             raise UserError(f"cannot write {file}: {error.strerror}") from error
         print(file)
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    settings = load(arguments.settings)
+    if arguments.step is not None and not arguments.step >= 0.01:
+        raise UserError("--step must be at least 0.01")
+    if len(arguments.past) == 1 and arguments.past[0].is_dir():
+        past = of_prometheus(arguments.past[0], arguments.step or 5.0)
+    else:
+        past = of_flights(arguments.past, arguments.step or 1.0, arguments.all_users)
+    found = check(past, settings)
+    if arguments.json:
+        for one in found:
+            print(json.dumps({**asdict(one), "labels": dict(one.labels)}))
+        return 0
+    print(f"{past.steps} steps of {past.step:g} s from {_moment(past.start)}")
+    for one in found:
+        labels = " ".join(f"{key}={printable(value)}" for key, value in one.labels if key != "instance")
+        print(f"{one.severity:8}  {one.alert}  {labels}\n{'':10}{_times(one)}")
+    if not found:
+        print("no alert, and no condition of an alert held")
+    return 0
+
+
+def _moment(seconds: float | None) -> str:
+    if seconds is None:
+        return "the end"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _times(one: Finding) -> str:
+    held = f"its condition held from {_moment(one.condition)} to {_moment(one.condition_ended)}"
+    if one.fired is None:
+        return f"did not fire: {held}, for less than {one.holds}"
+    return f"fired from {_moment(one.fired)} to {_moment(one.resolved)}; {held}"

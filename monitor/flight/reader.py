@@ -10,7 +10,7 @@ in `Recording.damage`. Ticks missing between two chunks become a `Gap`.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,6 +64,12 @@ class Track:
             end = positions[index + 1] if index + 1 < len(positions) else self.last + 1
             series[at:end] = self._number(cell, values[index])
         return series
+
+    def value(self, cell: str, position: int) -> float:
+        """The cell at a position at which the object exists; NaN where the cell does not apply."""
+        positions, values = self.changes.get(cell, ((), ()))
+        index = bisect_right(positions, position) - 1
+        return self._number(cell, values[index]) if index >= 0 else 0.0
 
     def _number(self, cell: str, value: int) -> float:
         if value == _ABSENT:
