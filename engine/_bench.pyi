@@ -17,6 +17,7 @@ def send(
     warmup: float,
     spin: bool,
     board: Buffer,
+    fd: int = -1,
 ) -> dict[str, Any]: ...
 def receive(
     instance_options: str,
@@ -29,5 +30,6 @@ def receive(
     warmup: float,
     spin: bool,
     board: Buffer,
+    fd: int = -1,
 ) -> dict[str, Any]: ...
 def levels(order: Buffer, batch: int, slot_seconds: float, warmup_seconds: float) -> list[float]: ...

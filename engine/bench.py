@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import mmap
 import os
@@ -21,14 +22,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
+from heliograph.engine import bench_tables
+
 __all__ = ["Result", "Run", "command", "measure"]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-_PERCENTILES = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")
 _NOT_YET = 2**64 - 1
 _GRACE_SECONDS = 30.0
 """Time after the end of the run until the two processes are killed, seconds."""
+_STOP_SECONDS = 3.0
+"""Time for an interrupted process to remove its files until it is killed, seconds."""
+_GRID_SIZES = (50, 400)
+_GRID_RATES = (500.0, 1000.0, 5000.0, 10000.0)
+_WAITS = ("spin", "yield", "backoff", "block")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,8 @@ class Run:
     level: int = 0
     feedback: str = "ack"
     """At full rate, ack: acknowledgements limit the sender, which is faster than the receiver; nak: no limit."""
+    wait: str = ""
+    """Wait strategy of the receiver (option `idle`), in its own thread. Empty: that of the mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ class Result:
     """p99.9 - p50."""
     seconds: float
     warmup_seconds: float
+    receiver_cpu: float
+    """Processor time of the receiving process over its duration: 1 is one core."""
 
 
 # ---- endpoints ----
@@ -96,6 +107,7 @@ _ENDPOINTS: dict[str, Callable[[], str]] = {
     "rum": lambda: f"rum://127.0.0.1:{_free_port(socket.SOCK_STREAM)}",
     "shm": lambda: f"shm://bench-{os.getpid()}?ring_wait=true",
 }
+_BARE_TCP = "tcp"
 _MODES = {
     "spin": "mode=poll&idle=spin",
     "thread": "mode=thread&idle=backoff",
@@ -120,22 +132,31 @@ def _child(work: Callable[[], dict[str, Any]], out: int) -> int:
     child = os.fork()
     if child:
         return child
+    status = 130
     try:
-        answer = work()
-    except KeyboardInterrupt:
-        os._exit(130)
-    except BaseException as error:
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    with os.fdopen(out, "w") as pipe:
-        json.dump(answer, pipe)
-    os._exit(0)
+        try:
+            answer = work()
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        with os.fdopen(out, "w") as pipe:
+            json.dump(answer, pipe)
+        status = 0
+    finally:  # also when Ctrl-C comes twice
+        os._exit(status)
 
 
 def _stop(children: list[int]) -> None:
+    """Interrupt the processes, so that they remove their files; kill those that do not end."""
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGINT)
+    end = time.monotonic() + _STOP_SECONDS
     for child in children:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            while os.waitpid(child, os.WNOHANG) == (0, 0):
+                if time.monotonic() > end:
+                    os.kill(child, signal.SIGKILL)
+                time.sleep(0.01)
 
 
 def _wait(children: list[int], seconds: float, tell: Callable[[float], None]) -> None:
@@ -177,8 +198,11 @@ def _both(
 
             def run(core: int = core, work: Callable[[mmap.mmap], dict[str, Any]] = work) -> dict[str, Any]:
                 _pin(core)
+                begin, begin_cpu = time.monotonic(), time.process_time()
                 try:
-                    return work(board)
+                    answer = work(board)
+                    answer["cpu"] = (time.process_time() - begin_cpu) / (time.monotonic() - begin)
+                    return answer
                 except BaseException:
                     board[16:24] = struct.pack("=Q", 1)  # the other must not wait
                     raise
@@ -199,6 +223,15 @@ def _both(
     return answers[0], answers[1]
 
 
+def _tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a TCP connection on the loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ends = socket.create_connection(listening.getsockname()), listening.accept()[0]
+    for end in ends:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return ends
+
+
 def _joined(*options: str) -> str:
     return "&".join(filter(None, options))
 
@@ -213,16 +246,17 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
     Raises:
         RuntimeError: The transport could not be opened, or one process failed; the text states the reason.
     """
-    endpoint = run.endpoint or _ENDPOINTS[run.transport]()
-    instance = f"{_MODES[run.mode]}&level={run.level}&profile=lan-throughput"
+    bare = _tcp_pair() if run.transport == _BARE_TCP else ()
+    endpoint = "" if bare else run.endpoint or _ENDPOINTS[run.transport]()
+    common = f"&level={run.level}&profile=lan-throughput"
     poured = run.rate == 0
     profile = "profile=lan-throughput" if poured else ""
     holds = poured and run.feedback == "ack"
     lossy = f"inject_loss={run.loss}" if run.loss > 0 else ""
 
-    def arguments(options: str, board: mmap.mmap) -> dict[str, Any]:
+    def arguments(options: str, board: mmap.mmap, end: int, wait: str = "") -> dict[str, Any]:
         return {
-            "instance_options": instance,
+            "instance_options": (f"mode=poll&idle={wait}" if wait else _MODES[run.mode]) + common,
             "endpoint": endpoint,
             "topic": "BENCH",
             "options": options,
@@ -230,21 +264,26 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
             "rate": run.rate,
             "seconds": run.seconds,
             "warmup": run.warmup,
-            "spin": run.mode == "spin",
+            "spin": run.mode == "spin" and not wait,
             "board": board,
+            "fd": bare[end].fileno() if bare else -1,
         }
 
     def send(board: mmap.mmap) -> dict[str, Any]:
         from heliograph.engine import _bench
 
-        return _bench.send(**arguments(_joined(profile, "acks=1&send_window=2048" if holds else ""), board))
+        return _bench.send(**arguments(_joined(profile, "acks=1&send_window=2048" if holds else ""), board, 0))
 
     def receive(board: mmap.mmap) -> dict[str, Any]:
         from heliograph.engine import _bench
 
-        return _bench.receive(**arguments(_joined(profile, "ack=auto" if holds else "", lossy), board))
+        return _bench.receive(**arguments(_joined(profile, "ack=auto" if holds else "", lossy), board, 1, run.wait))
 
-    sent, came = _both(send, receive, run.seconds, tell)
+    try:
+        sent, came = _both(send, receive, run.seconds, tell)
+    finally:
+        for end in bare:
+            end.close()
     rate = came["measured"] / came["seconds"] if came["seconds"] > 0 else 0.0
     latency = came["latency_ns"]
     return Result(
@@ -264,6 +303,7 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
         jitter_ns=latency["p99.9"] - latency["p50"],
         seconds=sent["seconds"],
         warmup_seconds=run.warmup,
+        receiver_cpu=came["cpu"],
     )
 
 
@@ -366,37 +406,48 @@ _DESCRIPTION = """Measure the transport on this machine, over the loopback or sh
   throughput  messages at the highest rate (or --rate), with losses and latencies
   loss        throughput with and without dropped packets: the cost of repairs
   python      messages per second through the Python interface: singly, in lists, in batches
+  grid        50 and 400 bytes at 500, 1,000, 5,000 and 10,000 messages/s, each beside a bare TCP connection
+  waits       one rate, four wait strategies of the receiver: latency against processor time
 
+Every message has a planned sending time. A message that leaves late counts from that time, so a stall is in the
+latency of all messages it delays. Percentiles are from an HdrHistogram; jitter is p99.9 - p50.
 A loopback is not a network: compare these figures only with others of the same machine."""
 
-_EPILOG = """example:
+_EPILOG = """examples:
   heliograph bench latency --transport rmm --size 64 1024 --rate 20000
-  heliograph bench throughput --transport shm --size 64 --seconds 3 --json"""
+  heliograph bench throughput --transport shm --size 64 --seconds 3 --json
+  heliograph bench grid --seconds 30            16 runs of 30 s: the grid of published comparisons
+  heliograph bench waits --transport rmm        spin is fastest and takes a core; block is slowest and takes none"""
 
 
 def command(subparsers: Subparsers) -> None:
     """Add ``heliograph bench``."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure latency, throughput, loss and the Python interface",
+        help="measure latency, throughput, loss, wait strategies and the Python interface",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["latency", "throughput", "loss", "python"], help="see above")
+    parser.add_argument("what", choices=["latency", "throughput", "loss", "python", "grid", "waits"], help="see above")
     parser.add_argument(
         "--transport", choices=list(_ENDPOINTS), default="rmm", help="transport to measure (default: rmm)"
     )
     parser.add_argument("--endpoint", default="", metavar="URL", help="endpoint for both ends instead of the default")
     parser.add_argument(
-        "--size", type=_size, nargs="+", default=[64], metavar="BYTES", help="message sizes (default: 64)"
+        "--size",
+        type=_size,
+        nargs="+",
+        default=None,
+        metavar="BYTES",
+        help="message sizes (default: 64; grid: 50 400)",
     )
     parser.add_argument(
         "--rate",
         type=_rate,
         default=None,
         metavar="N",
-        help="messages per second (latency: 10000, else no limit)",
+        help="messages per second (latency: 10000, waits: 1000, grid: see above, else no limit)",
     )
     parser.add_argument(
         "--mode",
@@ -405,7 +456,7 @@ def command(subparsers: Subparsers) -> None:
         help="spin: both processes run the engine and never sleep; thread: the engine has its own thread; block: that "
         "thread sleeps when idle (default: spin)",
     )
-    parser.add_argument("--seconds", type=_seconds, default=3.0, metavar="S", help="duration of sending (default: 3)")
+    parser.add_argument("--seconds", type=_seconds, default=3.0, metavar="S", help="duration of each run (default: 3)")
     parser.add_argument(
         "--loss", type=_share, default=0.01, metavar="SHARE", help="share of packets to drop for loss (default: 0.01)"
     )
@@ -471,8 +522,10 @@ def _clear() -> None:
 
 
 def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
-    rate = arguments.rate if arguments.rate is not None else (10000.0 if arguments.what == "latency" else 0.0)
-    for size in arguments.size:
+    is_grid = arguments.what == "grid"
+    rates = _GRID_RATES if is_grid else ({"latency": 10000.0, "waits": 1000.0}.get(arguments.what, 0.0),)
+    rates = rates if arguments.rate is None else (arguments.rate,)
+    for size, rate in itertools.product(arguments.size or (_GRID_SIZES if is_grid else (64,)), rates):
         run = Run(
             transport=arguments.transport,
             size=size,
@@ -484,9 +537,14 @@ def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
             level=arguments.level,
             feedback=arguments.feedback,
         )
+        if arguments.what == "waits":
+            yield from (replace(run, wait=wait) for wait in _WAITS)
+            continue
         yield run
         if arguments.what == "loss":
             yield replace(run, loss=arguments.loss)
+        elif is_grid:
+            yield replace(run, transport=_BARE_TCP)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -497,9 +555,10 @@ def _run(arguments: argparse.Namespace) -> int:
                 for way in ("one", "list", "batch"):
                     rows.append(_measure_python(run, way, _progress(f"python {way}", run.seconds)))
         else:
-            for run in _runs(arguments):
-                name = f"{arguments.what} {run.transport} {run.size} B"
-                rows.append({**asdict(measure(run, _progress(name, run.seconds))), "loss": run.loss})
+            runs = list(_runs(arguments))
+            for number, run in enumerate(runs, 1):
+                name = f"{arguments.what} {number} of {len(runs)}: {run.wait or run.transport} {run.size} B"
+                rows.append({**asdict(measure(run, _progress(name, run.seconds))), "loss": run.loss, "wait": run.wait})
     except RuntimeError as error:
         _clear()
         print(f"heliograph: bench {arguments.what}: {error}", file=sys.stderr)
@@ -508,30 +567,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.what == "loss":
         for clean, lossy in zip(rows[::2], rows[1::2], strict=True):
             lossy["goodput_ratio"] = lossy["messages_per_second"] / (clean["messages_per_second"] or 1.0)
+    if arguments.what == "grid":
+        for ours, bare in zip(rows[::2], rows[1::2], strict=True):
+            ours["mean_ratio"] = ours["latency_ns"]["mean"] / (bare["latency_ns"]["mean"] or 1.0)
     if arguments.json:
         print(json.dumps(rows[0] if len(rows) == 1 else rows, indent=1))
     else:
-        (_print_python if arguments.what == "python" else _print)(rows)
+        print(bench_tables.table(arguments.what, rows))
     return 0
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
-    head = f"{'transport':<12} {'bytes':>7} {'loss':>6} {'messages/s':>12} {'MB/s':>9} {'lost':>6} {'repaired':>9}"
-    print(head + "".join(f" {name:>9}" for name in _PERCENTILES) + "  (latency in us)")
-    for row in rows:
-        print(
-            f"{row['transport']:<12} {row['size']:>7} {row['loss']:>6.2%} {row['messages_per_second']:>12,.0f} "
-            f"{row['megabytes_per_second']:>9,.1f} {row['unrecoverable']:>6} {row['recovered']:>9,}"
-            + "".join(f" {row['latency_ns'][name] / 1000:>9,.1f}" for name in _PERCENTILES)
-        )
-        if "goodput_ratio" in row:
-            print(f"{'':<12} goodput with loss / without: {row['goodput_ratio']:.2f}")
-
-
-def _print_python(rows: list[dict[str, Any]]) -> None:
-    print(f"{'transport':<12} {'way':<6} {'bytes':>7} {'messages/s':>12} {'lost':>6} {'sender ns/message':>18}")
-    for row in rows:
-        print(
-            f"{row['transport']:<12} {row['way']:<6} {row['size']:>7} {row['messages_per_second']:>12,.0f} "
-            f"{row['unrecoverable']:>6} {row['sender_ns_per_message']:>18,.0f}"
-        )

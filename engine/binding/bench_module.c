@@ -37,6 +37,9 @@ typedef struct bench {
     int spin;
     Py_buffer board;
     helio_instance *instance;
+    /* a bare connection in place of the instance; -1: none */
+    int fd;
+    bench_raw raw;
 } bench;
 
 /* The first bytes of a message. */
@@ -79,11 +82,11 @@ bool bench_goes_on(void) {
 
 static int parse(PyObject *args, PyObject *keywords, bench *b) {
     static char *names[] = {"instance_options", "endpoint", "topic", "options", "size", "rate",
-                            "seconds",          "warmup",   "spin",  "board",   NULL};
-    *b = (bench){.size = 0};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssssndddpw*", names, &b->instance_options,
+                            "seconds",          "warmup",   "spin",  "board",   "fd",   NULL};
+    *b = (bench){.fd = -1};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssssndddpw*|i", names, &b->instance_options,
                                      &b->endpoint, &b->topic, &b->options, &b->size, &b->rate,
-                                     &b->seconds, &b->warmup, &b->spin, &b->board)) {
+                                     &b->seconds, &b->warmup, &b->spin, &b->board, &b->fd)) {
         return -1;
     }
     if (b->board.len < (Py_ssize_t)sizeof(board) || b->size < 1 || b->rate < 0 || b->seconds <= 0) {
@@ -91,13 +94,36 @@ static int parse(PyObject *args, PyObject *keywords, bench *b) {
         PyBuffer_Release(&b->board);
         return -1;
     }
+    if (b->fd >= 0 && !bench_raw_init(&b->raw, b->fd, (size_t)b->size)) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        bench_raw_fini(&b->raw);
+        PyBuffer_Release(&b->board);
+        return -1;
+    }
     return 0;
+}
+
+/* As bench_raise, or the system's reason. */
+static void raise_failure(const bench *b, const char *what) {
+    if (b->fd >= 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+    } else {
+        bench_raise(what);
+    }
+}
+
+/* Runs the engine, where this thread is the one that does. */
+static void work(const bench *b) {
+    if (b->spin && b->instance != NULL) {
+        helio_instance_poll(b->instance);
+    }
 }
 
 static PyObject *finish(bench *b, PyObject *result) {
     PyThreadState *python = PyEval_SaveThread();
     helio_instance_destroy(b->instance);
     PyEval_RestoreThread(python);
+    bench_raw_fini(&b->raw);
     PyBuffer_Release(&b->board);
     return result;
 }
@@ -114,14 +140,13 @@ typedef struct sending {
     int error;
 } sending;
 
-static void work(const bench *b) {
-    if (b->spin) {
-        helio_instance_poll(b->instance);
-    }
-}
-
 /* Hands over the first `count` buffers. */
 static bool submit(const bench *b, sending *s, size_t count) {
+    if (b->fd >= 0) {
+        s->error = bench_raw_send(&b->raw, s->bodies, count * (size_t)b->size, SLICE) ? 0 : -1;
+        s->sent += s->error ? 0 : count;
+        return s->error == 0;
+    }
     for (size_t done = 0; done < count;) {
         size_t accepted = 0;
         const int result =
@@ -175,7 +200,7 @@ static bool wait_until(const bench *b, int64_t moment_ns) {
     int64_t look_ns = now_ns() + SLICE;
     for (int64_t at_ns; (at_ns = now_ns()) < moment_ns;) {
         if (b->spin) {
-            helio_instance_poll(b->instance);
+            work(b);
         } else if (moment_ns - at_ns > 200000) {
             const int64_t left_ns = moment_ns - at_ns - 100000;
             const struct timespec left = {.tv_nsec = left_ns < SLICE ? left_ns : SLICE};
@@ -217,10 +242,12 @@ static bool see_off(const bench *b, sending *s) {
     while (!atomic_load(&board_of(b)->stop) && now_ns() < until_ns) {
         if (b->spin) {
             for (int i = 0; i < LOOK_EVERY; i++) {
-                helio_instance_poll(b->instance);
+                work(b);
             }
         } else {
-            helio_transmitter_flush(s->transmitter, SLICE);
+            if (s->transmitter != NULL) {
+                helio_transmitter_flush(s->transmitter, SLICE);
+            }
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         }
         if (!bench_goes_on()) {
@@ -264,10 +291,10 @@ static PyObject *bench_send(PyObject *module, PyObject *args, PyObject *keywords
     PyObject *result = NULL;
     if (s == NULL || s->bodies == NULL) {
         result = PyErr_NoMemory();
-    } else if (helio_instance_create(b.instance_options, &b.instance) < 0) {
+    } else if (b.fd < 0 && helio_instance_create(b.instance_options, &b.instance) < 0) {
         bench_raise("instance");
-    } else if (helio_transmitter_create(b.instance, b.endpoint, b.topic, b.options,
-                                        &s->transmitter) < 0) {
+    } else if (b.fd < 0 && helio_transmitter_create(b.instance, b.endpoint, b.topic, b.options,
+                                                    &s->transmitter) < 0) {
         bench_raise("transmitter");
     } else {
         PyThreadState *python = PyEval_SaveThread();
@@ -278,7 +305,7 @@ static PyObject *bench_send(PyObject *module, PyObject *args, PyObject *keywords
                                    (double)(s->end_ns - s->begin_ns) / 1e9, "latest_ns",
                                    (long long)s->latest_ns);
         } else if (s->error < 0) {
-            bench_raise("send");
+            raise_failure(&b, "send");
         } else if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_TimeoutError, "the receiver did not come up");
         }
@@ -304,7 +331,7 @@ typedef struct receiving {
 
 static void take_losses(receiving *r) {
     helio_loss loss;
-    while (helio_receiver_loss(r->receiver, &loss) == 1) {
+    while (r->receiver != NULL && helio_receiver_loss(r->receiver, &loss) == 1) {
         r->lost += loss.count;
     }
 }
@@ -335,11 +362,16 @@ static void take(const bench *b, receiving *r, size_t count) {
     }
 }
 
-static bool receive_all(const bench *b, receiving *r) {
+static int receive_some(bench *b, receiving *r) {
+    const int64_t timeout_ns = b->spin ? 0 : SLICE;
+    return b->fd >= 0 ? bench_raw_receive(&b->raw, r->messages, RECEIVE_LIMIT, timeout_ns)
+                      : helio_receiver_receive(r->receiver, r->messages, RECEIVE_LIMIT, timeout_ns);
+}
+
+static bool receive_all(bench *b, receiving *r) {
     int64_t look_ns = now_ns() + SLICE, news_ns = now_ns();
     for (;;) {
-        const int count =
-            helio_receiver_receive(r->receiver, r->messages, RECEIVE_LIMIT, b->spin ? 0 : SLICE);
+        const int count = receive_some(b, r);
         if (count < 0) {
             return false;
         }
@@ -423,10 +455,10 @@ static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywo
     PyObject *result = NULL;
     if (r == NULL || r->latency == NULL) {
         result = PyErr_NoMemory();
-    } else if (helio_instance_create(b.instance_options, &b.instance) < 0) {
+    } else if (b.fd < 0 && helio_instance_create(b.instance_options, &b.instance) < 0) {
         bench_raise("instance");
-    } else if (helio_receiver_create(b.instance, b.endpoint, b.topic, b.options, NULL,
-                                     &r->receiver) < 0) {
+    } else if (b.fd < 0 && helio_receiver_create(b.instance, b.endpoint, b.topic, b.options, NULL,
+                                                 &r->receiver) < 0) {
         bench_raise("receiver");
     } else {
         helio_hdr_init(r->latency);
@@ -437,7 +469,7 @@ static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywo
         if (ok) {
             result = summary(r);
         } else if (!PyErr_Occurred()) {
-            bench_raise("receive");
+            raise_failure(&b, "receive");
         }
     }
     if (r != NULL) {
@@ -463,12 +495,12 @@ static PyMethodDef methods[] = {
      "Which of `total` values in ascending order is the percentile: 1 to total."},
     {"send", (PyCFunction)(void (*)(void))bench_send, METH_VARARGS | METH_KEYWORDS,
      "send(instance_options, endpoint, topic, options, size, rate, seconds, warmup, spin, "
-     "board)\n--\n\n"
+     "board, fd=-1)\n--\n\n"
      "Send messages of `size` bytes for `seconds`, `rate` a second (0: as fast as it goes); a dict "
      "of what\nwas done."},
     {"receive", (PyCFunction)(void (*)(void))bench_receive, METH_VARARGS | METH_KEYWORDS,
      "receive(instance_options, endpoint, topic, options, size, rate, seconds, warmup, spin, "
-     "board)\n--\n\n"
+     "board, fd=-1)\n--\n\n"
      "Receive until the sender on the same board has sent all; a dict of what came, latencies in "
      "ns."},
     {"levels", (PyCFunction)(void (*)(void))bench_levels, METH_VARARGS | METH_KEYWORDS,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +57,65 @@ def test_python_is_measured_three_ways() -> None:
     assert all(row["received"] + row["unrecoverable"] == row["sent"] > 0 for row in rows)
 
 
+def test_a_grid_measures_each_cell_beside_bare_tcp() -> None:
+    rows = bench("grid", "--transport", "rmm+unicast", "--seconds", "0.2")
+    cells = [
+        (size, rate, transport)
+        for size in (50, 400)
+        for rate in (500, 1000, 5000, 10000)
+        for transport in ("rmm+unicast", "tcp")
+    ]
+    assert [(row["size"], row["offered_rate"], row["transport"]) for row in rows] == cells
+    for row in rows:
+        latency = row["latency_ns"]
+        assert row["sent"] == row["offered_rate"] * 0.2, "every planned message is sent, however late"
+        assert row["sent"] == row["received"] + row["unrecoverable"]
+        assert 0 < latency["min"] <= latency["mean"] <= latency["max"]
+        assert latency["p50"] <= latency["p99"] <= latency["p99.9"] <= latency["max"]
+        assert row["jitter_ns"] == latency["p99.9"] - latency["p50"]
+    assert all(row["unrecoverable"] == 0 for row in rows if row["transport"] == "tcp")
+    assert [row["mean_ratio"] for row in rows[::2]] == [
+        ours["latency_ns"]["mean"] / tcp["latency_ns"]["mean"] for ours, tcp in zip(rows[::2], rows[1::2], strict=True)
+    ]
+
+
+def test_a_stopped_sender_is_in_the_latency_of_all_messages_planned_meanwhile() -> None:
+    """Latency counts from the planned time: a stop of 0.5 s at 1,000 messages/s delays 500 of them."""
+    options = ["--size", "50", "--rate", "1000", "--seconds", "2", "--transport", "rmm+unicast", "--json"]
+    process = subprocess.Popen([*COMMAND, "grid", *options], stdout=subprocess.PIPE, text=True)
+    try:
+        time.sleep(1.5)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
+        sender = int(children.stdout.split()[0])
+        os.kill(sender, signal.SIGSTOP)
+        time.sleep(0.5)
+        os.kill(sender, signal.SIGCONT)
+        rows = json.loads(process.communicate(timeout=60)[0])
+    finally:
+        process.kill()
+        process.wait()
+    assert rows[0]["latency_ns"]["max"] > 0.4e9
+    assert rows[0]["latency_ns"]["p90"] > 0.1e9, "more than a tenth of the messages waited"
+
+
+def test_wait_strategies_show_latency_and_processor_time() -> None:
+    rows = bench("waits", "--transport", "rmm+unicast", "--seconds", "0.5", "--rate", "100")
+    assert [row["wait"] for row in rows] == ["spin", "yield", "backoff", "block"]
+    assert all(0 < row["receiver_cpu"] <= 1.05 for row in rows)
+    assert all(row["received"] == 50 for row in rows)
+
+
+def test_the_tables_of_grid_and_waits_show_the_tail() -> None:
+    for what, heads in (("grid", "mean p50 p99 p99.9 max jitter"), ("waits", "p50 p99 p99.9 max jitter CPU")):
+        command = [*COMMAND, what, "--rate", "500", "--seconds", "0.2", "--transport", "shm"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        head, *rows, note = done.stdout.splitlines()
+        assert heads in " ".join(head.split())
+        assert len(rows) == 4
+        assert "tcp" in note or "idle" in note
+
+
 def test_several_sizes_give_a_table() -> None:
     done = subprocess.run(
         [*COMMAND, "latency", "--size", "64", "1024", "--seconds", "0.3"], capture_output=True, text=True, timeout=60
@@ -80,8 +141,11 @@ def test_what_cannot_be_measured_is_refused_with_a_reason(arguments: list[str], 
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_ends_both_processes() -> None:
-    process = subprocess.Popen([*COMMAND, "throughput", "--seconds", "60"], start_new_session=True, text=True)
+@pytest.mark.parametrize("what", ["throughput", "grid", "waits"])
+def test_ctrl_c_ends_both_processes_and_leaves_no_file(what: str, tmp_path: Path) -> None:
+    """The process itself is interrupted, as by `kill -INT`; the two it started are not."""
+    environment = {**os.environ, "HELIOGRAPH_SEGMENT_DIR": str(tmp_path)}
+    process = subprocess.Popen([*COMMAND, what, "--seconds", "60"], start_new_session=True, text=True, env=environment)
     time.sleep(1.5)
     children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
     assert len(children.split()) == 2
@@ -89,6 +153,7 @@ def test_ctrl_c_ends_both_processes() -> None:
     assert process.wait(timeout=20) == 130
     left = subprocess.run(["ps", "-o", "pid=", "-p", ",".join(children.split())], capture_output=True, text=True)
     assert not left.stdout.split()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_messages_not_received_count_as_unrecoverable() -> None:
