@@ -546,6 +546,64 @@ static void feedback_of_a_mad_reader_is_not_believed(void) {
     free(ring.memory);
 }
 
+/* Data as PGM has it: the first 16 bytes are always the same, but for the length. */
+static size_t fill_data(uint8_t packet[PACKET], uint64_t number) {
+    const size_t length = 24 + (size_t)(number * 31 % 200);
+    memset(packet, (int)(number * 7 % 251), length);
+    memcpy(packet, "\x0f\xa0\x0f\xa1\x04\0\0\0sender", 14);
+    packet[14] = 0;
+    packet[15] = (uint8_t)(length - 24);
+    return length;
+}
+
+static void packets_with_the_rings_header_are_short_and_arrive_whole(void) {
+    bare ring;
+    bare_init(&ring, true);
+    helio_shm_reader reader;
+    CHECK_EQUAL(bare_join(&ring, &reader), HELIO_SHM_JOINED);
+    for (uint64_t number = 0; number < 10 * SLOTS; number++) {
+        uint8_t packet[PACKET], got[PACKET];
+        size_t length = fill_data(packet, number), got_length;
+        const unsigned kind = (unsigned)(number % 6);
+        const size_t other = number * 5 % 16;
+        if (kind == 1) {
+            packet[other] ^= 1; /* another type, sender or length */
+        } else if (kind == 2) {
+            length = other; /* no whole header */
+        }
+        CHECK(helio_shm_writer_put(&ring.writer, packet, length));
+        const helio_shm_slot *slot =
+            helio_shm_slot_of(reader.slots, reader.stride, reader.mask, number);
+        CHECK_EQUAL(atomic_load(&slot->word),
+                    kind == 1 || kind == 2
+                        ? helio_shm_word(number + 1, length)
+                        : helio_shm_word(number + 1, length - 16) + HELIO_SHM_SHORT);
+        CHECK_EQUAL(helio_shm_reader_take(&reader, got, sizeof got, &got_length), HELIO_SHM_TAKEN);
+        CHECK_EQUAL(got_length, length);
+        CHECK_BYTES(got, packet, length);
+        helio_shm_reader_show(&reader);
+    }
+    free(ring.memory);
+}
+
+static void a_short_packet_too_long_with_its_header_ends_the_reading(void) {
+    bare ring;
+    bare_init(&ring, false);
+    helio_shm_reader reader;
+    uint8_t packet[PACKET];
+    size_t length;
+    CHECK_EQUAL(bare_join(&ring, &reader), HELIO_SHM_JOINED);
+    CHECK(helio_shm_writer_put(&ring.writer, packet, fill_data(packet, 0)));
+    helio_shm_slot *slot = helio_shm_slot_of(reader.slots, reader.stride, reader.mask, 0);
+    atomic_store(&slot->word, helio_shm_word(1, PACKET - 15) + HELIO_SHM_SHORT);
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, sizeof packet, &length), HELIO_SHM_NONSENSE);
+    atomic_store(&slot->word, helio_shm_word(1, PACKET - 16) + HELIO_SHM_SHORT);
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, PACKET - 1, &length), HELIO_SHM_TOO_SMALL);
+    CHECK_EQUAL(helio_shm_reader_take(&reader, packet, PACKET, &length), HELIO_SHM_TAKEN);
+    CHECK_EQUAL(length, PACKET);
+    free(ring.memory);
+}
+
 static void a_claimed_slot_is_not_read(void) {
     bare ring;
     bare_init(&ring, false);
@@ -567,11 +625,11 @@ static void a_claimed_slot_is_not_read(void) {
     free(ring.memory);
 }
 
-static void sequences_go_on_beyond_48_bits(void) {
+static void sequences_go_on_beyond_47_bits(void) {
     bare ring;
     bare_init(&ring, true);
     helio_shm_reader reader;
-    const uint64_t start = (UINT64_C(1) << 48) - SLOTS;
+    const uint64_t start = (UINT64_C(1) << 47) - SLOTS;
     ring.writer.tail = ring.writer.claimed = start;
     ring.writer.limit = start + SLOTS;
     CHECK_EQUAL(bare_join(&ring, &reader), HELIO_SHM_JOINED);
@@ -847,8 +905,10 @@ int main(void) {
     RUN(headers_that_are_not_a_rings_are_refused);
     RUN(slots_no_writer_wrote_end_the_reading);
     RUN(feedback_of_a_mad_reader_is_not_believed);
+    RUN(packets_with_the_rings_header_are_short_and_arrive_whole);
+    RUN(a_short_packet_too_long_with_its_header_ends_the_reading);
     RUN(a_claimed_slot_is_not_read);
-    RUN(sequences_go_on_beyond_48_bits);
+    RUN(sequences_go_on_beyond_47_bits);
     RUN(what_is_overrun_while_being_read_is_never_delivered_torn);
     RUN(a_writer_killed_is_told_of_after_its_last_packet);
     RUN(a_reader_killed_while_it_holds_the_ring_lets_it_go);

@@ -60,10 +60,20 @@ def histogram() -> bytes:
 RING_WORDS = {
     "magic": 0, "version": 8, "bytes": 16, "slots": 24, "readers": 32, "feedback": 40, "writer": 64, "port": 80,
     "state": 88, "claimed": 128, "present": 192, "asleep": 200, "said-bell": 208, "changes": 216, "sleepers": 224,
-    "writer-sleeps": 256, "claim": 512, "bell": 528, "position": 576, "said": 640, "heard": 704,
+    "writer-sleeps": 256, "header": 320, "claim": 512, "bell": 528, "position": 576, "said": 640, "heard": 704,
 }  # fmt: skip
 RING_SLOTS, RING_STRIDE = 20480 + 64 * 32 * 512, 384
-RING_VALUES = [0, 1, 64, 65 << 16 | 200, 1 << 16 | 201, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1]
+RING_VALUES = [
+    0,
+    1,
+    64,
+    65 << 17 | 200,
+    1 << 17 | 201,
+    1 << 17 | 1 << 16 | 184,
+    (1 << 32) - 1,
+    (1 << 63) - 1,
+    (1 << 64) - 1,
+]
 
 
 def ring_change(offset: int, value: int, anywhere: bool = False) -> bytes:

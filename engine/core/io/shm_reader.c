@@ -120,6 +120,19 @@ static bool recover(helio_shm_reader *reader) {
     return true;
 }
 
+/* The first `HELIO_SHM_HEADER` bytes of a short packet of `length`.  They are no more to be trusted
+ * than the rest of the packet. */
+static inline void put_header(helio_shm_reader *reader, uint8_t *to, size_t length) {
+    if (!reader->has_header) {
+        uint8_t header[HELIO_SHM_HEADER];
+        helio_shm_copy_out(header, reader->ring->header, sizeof header);
+        reader->header = helio_shm_header_of(header);
+        reader->has_header = true;
+    }
+    helio_put64(to, reader->header.words[0]);
+    helio_put64(to + 8, reader->header.words[1] | helio_shm_tsdu_length(length));
+}
+
 helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, size_t room,
                                       size_t *length) {
     for (int tries = 0; tries < TRIES; tries++) {
@@ -127,7 +140,8 @@ helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, siz
             helio_shm_slot_of(reader->slots, reader->stride, reader->mask, reader->position);
         const uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
         const int64_t ahead = helio_shm_ahead(word, reader->position);
-        const size_t bytes = helio_shm_length(word);
+        const size_t left_out = word & HELIO_SHM_SHORT ? HELIO_SHM_HEADER : 0;
+        const size_t bytes = helio_shm_length(word) + left_out;
         if (ahead < 0) {
             return HELIO_SHM_NOTHING;
         }
@@ -138,7 +152,10 @@ helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, siz
             return HELIO_SHM_TOO_SMALL;
         }
         if (ahead == 0) {
-            helio_shm_copy_out(to, slot->data, bytes);
+            if (left_out) {
+                put_header(reader, to, bytes);
+            }
+            helio_shm_copy_out(to + left_out, slot->data, bytes - left_out);
             atomic_thread_fence(memory_order_acquire); /* the copy before the look */
             const uint64_t claimed =
                 atomic_load_explicit(&reader->ring->claimed, memory_order_relaxed);

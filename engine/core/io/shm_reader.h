@@ -17,6 +17,8 @@ typedef struct helio_shm_reader {
     bool waits;        /* the writer waits for it */
     uint64_t position; /* the next packet */
     uint64_t overruns; /* packets passed over, ever */
+    bool has_header;
+    helio_shm_header header; /* of short packets, once there was one */
 } helio_shm_reader;
 
 typedef struct helio_shm_reader_config {

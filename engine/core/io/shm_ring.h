@@ -10,6 +10,9 @@
  * afterwards; beyond p + slots the copy may be torn and is discarded.  So no store but those of the
  * packet and its word goes to the line a reader polls.
  *
+ * Nearly all packets of a ring begin with the same 16 bytes of a PGM header, but for the length in
+ * the last two.  These are stored once, in `header`; a packet without them is `short`.
+ *
  * Readers register so that they can be woken, missed when their process dies, and heard: each has a
  * small ring of its own back to the writer for what receivers say.  Words on one cache line have
  * one writer, but for the bells, which readers set with atomic operations when something is rare
@@ -26,6 +29,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/endian.h"
+
 #define HELIO_SHM_MAGIC UINT64_C(0x474E49524F494C48) /* "HLIORING" in memory, little-endian */
 
 enum {
@@ -37,7 +42,10 @@ enum {
     HELIO_SHM_SLOTS_MIN = 64,
     HELIO_SHM_SLOTS_MAX = 1 << 20,
     HELIO_SHM_PACKET_MAX = 65535,
-    HELIO_SHM_LENGTH_BITS = 16, /* of a slot's word; the sequence has the others */
+    HELIO_SHM_SHORT = 1 << 16,   /* in a slot's word; below it is the length */
+    HELIO_SHM_SEQUENCE_BIT = 17, /* the sequence has the bits from here on */
+    HELIO_SHM_HEADER = 16,       /* bytes that a short packet lacks */
+    HELIO_SHM_DATA_HEADER = 24,  /* of PGM data; what follows is the length in the header */
     HELIO_SHM_LINE = 64,
     HELIO_SHM_PAGE = 4096,
 };
@@ -108,14 +116,15 @@ typedef struct helio_shm_ring {
     _Alignas(64) helio_shm_writer_life writer;
     _Alignas(64) _Atomic uint64_t claimed; /* written by the writer, once per share of the ring */
     _Alignas(64) helio_shm_bells bells;
-    _Alignas(64) _Atomic uint64_t writer_sleeps; /* written by the writer */
-    _Alignas(64) uint64_t reserved[24];
+    _Alignas(64) _Atomic uint64_t writer_sleeps;   /* written by the writer */
+    _Alignas(64) uint8_t header[HELIO_SHM_HEADER]; /* written before the first short packet */
+    _Alignas(64) uint64_t reserved[16];
     helio_shm_reader_place readers[HELIO_SHM_READERS];
 } helio_shm_ring;
 
 /* Of packets and of feedback. */
 typedef struct helio_shm_slot {
-    _Atomic uint64_t word; /* sequence << HELIO_SHM_LENGTH_BITS | length; feedback: length */
+    _Atomic uint64_t word; /* sequence, short, length; feedback: length */
     uint8_t data[];
 } helio_shm_slot;
 
@@ -124,12 +133,27 @@ _Static_assert(offsetof(helio_shm_ring, writer) == 64, "one line for what never 
 _Static_assert(offsetof(helio_shm_ring, claimed) == 128, "a line of the writer's");
 _Static_assert(offsetof(helio_shm_ring, bells) == 192, "a line of the readers'");
 _Static_assert(offsetof(helio_shm_ring, writer_sleeps) == 256, "a line of the writer's");
+_Static_assert(offsetof(helio_shm_ring, header) == 320, "a line of the writer's");
 _Static_assert(offsetof(helio_shm_ring, readers) == 512, "places begin on a line");
 _Static_assert(sizeof(helio_shm_reader_place) == 256, "four lines: no two share one");
 _Static_assert(offsetof(helio_shm_reader_place, position) == 64, "the reader's");
 _Static_assert(offsetof(helio_shm_reader_place, said) == 128, "the reader's");
 _Static_assert(offsetof(helio_shm_reader_place, heard) == 192, "the writer's");
 _Static_assert(offsetof(helio_shm_slot, data) == 8, "56 bytes of data beside the word");
+
+/* The 16 bytes as two words; the length, in the lower bits of the second, is 0. */
+typedef struct helio_shm_header {
+    uint64_t words[2];
+} helio_shm_header;
+
+static inline helio_shm_header helio_shm_header_of(const uint8_t *packet) {
+    return (helio_shm_header){{helio_get64(packet), helio_get64(packet + 8) & ~UINT64_C(0xFFFF)}};
+}
+
+/* What a PGM header says of its packet's length. */
+static inline uint64_t helio_shm_tsdu_length(size_t length) {
+    return (uint16_t)(length - HELIO_SHM_DATA_HEADER);
+}
 
 /* Where things are, worked out from two checked numbers and never read again. */
 typedef struct helio_shm_shape {
@@ -161,17 +185,18 @@ static inline uint64_t helio_shm_share(uint64_t slots) {
 }
 
 static inline uint64_t helio_shm_word(uint64_t sequence, size_t length) {
-    return sequence << HELIO_SHM_LENGTH_BITS | length;
+    return sequence << HELIO_SHM_SEQUENCE_BIT | length;
+}
+
+/* Of what lies in the slot. */
+static inline size_t helio_shm_length(uint64_t word) {
+    return (size_t)(word & (HELIO_SHM_SHORT - 1));
 }
 
 /* How far the packet of a word is ahead of `position`: 0: it is this one; negative: older, or none
- * yet.  Sequences have 48 bits, so differences are taken modulo 2^48. */
+ * yet.  Sequences have 47 bits, so differences are taken modulo 2^47. */
 static inline int64_t helio_shm_ahead(uint64_t word, uint64_t position) {
-    return (int64_t)(word - helio_shm_word(position + 1, 0)) >> HELIO_SHM_LENGTH_BITS;
-}
-
-static inline size_t helio_shm_length(uint64_t word) {
-    return (size_t)(word & (((uint64_t)1 << HELIO_SHM_LENGTH_BITS) - 1));
+    return (int64_t)(word - helio_shm_word(position + 1, 0)) >> HELIO_SHM_SEQUENCE_BIT;
 }
 
 static inline helio_shm_slot *helio_shm_slot_of(uint8_t *slots, size_t stride, uint64_t mask,

@@ -1,5 +1,10 @@
 #include "io/shm_writer.h"
 
+#include "wire/pgm.h"
+
+enum { PGM_TYPE = 4, PGM_OPTIONS = 5 }; /* offsets in a packet */
+_Static_assert((int)HELIO_SHM_DATA_HEADER == (int)HELIO_PGM_DATA_HEADER, "the same header");
+
 /* ---- life ---- */
 
 void helio_shm_writer_init(helio_shm_writer *writer, void *memory,
@@ -96,15 +101,43 @@ static bool claim(helio_shm_writer *writer) {
     return true;
 }
 
+/* The first data packet gives the ring its header. */
+static void set_header(helio_shm_writer *writer, const uint8_t *packet) {
+    if (packet[PGM_TYPE] == HELIO_PGM_TYPE_ODATA && packet[PGM_OPTIONS] == 0) {
+        writer->header = helio_shm_header_of(packet);
+        writer->has_header = true;
+        helio_put64(writer->ring->header, writer->header.words[0]);
+        helio_put64(writer->ring->header + 8, writer->header.words[1]);
+    }
+}
+
+/* The packet begins with the ring's header. */
+static inline bool is_short(helio_shm_writer *writer, const uint8_t *packet, size_t length) {
+    if (length < HELIO_SHM_DATA_HEADER) {
+        return false;
+    }
+    if (!writer->has_header) {
+        set_header(writer, packet);
+    }
+    return helio_get64(packet) == writer->header.words[0] &&
+           helio_get64(packet + 8) == (writer->header.words[1] | helio_shm_tsdu_length(length));
+}
+
 bool helio_shm_writer_put(helio_shm_writer *writer, const void *packet, size_t length) {
     if (length > writer->packet_bytes || (writer->tail == writer->claimed && !claim(writer))) {
         return false;
     }
     helio_shm_slot *slot =
         helio_shm_slot_of(writer->slots, writer->stride, writer->mask, writer->tail);
-    helio_shm_copy_in(slot->data, packet, length);
-    atomic_store_explicit(&slot->word, helio_shm_word(++writer->tail, length),
-                          memory_order_release);
+    uint64_t word = helio_shm_word(++writer->tail, length);
+    if (is_short(writer, packet, length)) {
+        word += HELIO_SHM_SHORT - HELIO_SHM_HEADER;
+        helio_shm_copy_in(slot->data, (const uint8_t *)packet + HELIO_SHM_HEADER,
+                          length - HELIO_SHM_HEADER);
+    } else {
+        helio_shm_copy_in(slot->data, packet, length);
+    }
+    atomic_store_explicit(&slot->word, word, memory_order_release);
 
     const uint8_t *next = (const uint8_t *)helio_shm_slot_of(writer->slots, writer->stride,
                                                              writer->mask, writer->tail);

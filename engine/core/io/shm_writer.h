@@ -15,9 +15,11 @@ typedef struct helio_shm_writer {
     size_t stride;
     uint32_t packet_bytes;
     bool waits;
-    uint64_t tail;    /* packets ever */
-    uint64_t claimed; /* packets before this one may be written without asking */
-    uint64_t limit;   /* waits: the slowest reader allows packets before this one */
+    bool has_header;
+    helio_shm_header header; /* as in the ring */
+    uint64_t tail;           /* packets ever */
+    uint64_t claimed;        /* packets before this one may be written without asking */
+    uint64_t limit;          /* waits: the slowest reader allows packets before this one */
     uint64_t present_seen;
     uint64_t changes_seen;
     uint64_t known; /* slots whose readers were reported */
