@@ -1,8 +1,9 @@
 """The collector turns the latest snapshot into metric families when prometheus-client asks for them.
 
-`update` takes a snapshot and does the work that depends on the order of snapshots: the choice of items, the counters of
-the folded items, the start of the percentile window. `collect` only reads the result, so it may run on any number of
-threads. Each answer shows one whole snapshot.
+`update` takes a snapshot and counts what must be counted of each. The rest is prepared when an answer needs it, and at
+least every `PREPARE_SECONDS`: the choice of items, the counters of the folded items, the join of receivers with their
+sources, the start of the percentile window. `collect` may run on any number of threads. Each answer shows one whole
+snapshot.
 
 The percentile gauges cover a window, not the interval of the snapshots, because a scraper would miss most intervals.
 The window begins at the older of two marks that are set one window length apart. It covers at least one window length,
@@ -11,6 +12,7 @@ and less than two plus an interval. The length is exported too.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,11 +42,13 @@ from heliograph.monitor.modules.lane import LaneStats
 from heliograph.monitor.reconciliation import worst
 from heliograph.monitor.window import Watcher
 
-__all__ = ["MAX_SERIES", "WINDOW", "SnapshotCollector"]
+__all__ = ["MAX_SERIES", "PREPARE_SECONDS", "WINDOW", "SnapshotCollector"]
 
 MAX_SERIES = 20_000
 WINDOW = 15.0
 """Seconds; at least the scrape interval, so that every value is seen by a scrape."""
+PREPARE_SECONDS = 5.0
+"""Largest time between two snapshots that are prepared, in seconds of the snapshots' clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,10 @@ class SnapshotCollector(Collector):
         self._torn: dict[str, int] = {}
         self._events_missed = 0
         self._watcher = Watcher()
+        self._guard = threading.Lock()
+        self._version = 0
+        self._latest: Snapshot | None = None
+        """Not prepared yet."""
         self._scene: _Scene | None = None
 
     def registry(self) -> CollectorRegistry:
@@ -114,22 +122,44 @@ class SnapshotCollector(Collector):
         registry.register(self)
         return registry
 
+    @property
+    def version(self) -> int:
+        """A number that changes with each snapshot."""
+        return self._version
+
     def update(self, snapshot: Snapshot) -> None:
         """Show this snapshot from now on."""
+        with self._guard:
+            for node in nodes(snapshot):
+                torn = sum(item.torn for item in node.state.objects)
+                self._torn[node.name] = self._torn.get(node.name, 0) + torn
+            self._events_missed += snapshot.events_missed
+            self._latest = snapshot
+            self._version += 1
+            since_ns = snapshot.time_ns - self._scene.time_ns if self._scene else 0
+            if self._scene is None or not 0 <= since_ns < PREPARE_SECONDS * 1e9:
+                self._prepare(snapshot)
+
+    def _current(self) -> _Scene | None:
+        with self._guard:
+            if self._latest is not None:
+                self._prepare(self._latest)
+            return self._scene
+
+    def _prepare(self, snapshot: Snapshot) -> None:
+        self._latest = None
         found_nodes = nodes(snapshot)
         found = items(found_nodes, receiver_names(snapshot))
         older = self._moved_on(_Mark(snapshot.time_ns, snapshot, {item.key: item for item in found}))
-        self._torn = {
-            node.name: self._torn.get(node.name, 0) + sum(item.torn for item in node.state.objects)
-            for node in found_nodes
-        }
-        self._events_missed += snapshot.events_missed
+        names = {node.name for node in found_nodes}
+        self._torn = {name: count for name, count in self._torn.items() if name in names}
         everyone = receivers(older.snapshot, snapshot, self._watcher)
         judged = {("receiver", row.identity): row.badness for row in reversed(everyone)}  # the worst of several
         share = self._budget.share(found, older.items, judged)
         rows = _shown(everyone, share.kept)
         books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
-        self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, self._torn, self._events_missed, books)
+        torn = dict(self._torn)
+        self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, torn, self._events_missed, books)
 
     def _moved_on(self, now: _Mark) -> _Mark:
         """Return the start of the window. `now` becomes a mark when the newer mark is a window length old."""
@@ -147,7 +177,7 @@ class SnapshotCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield families with samples; those of the collector are last."""
         began = self._monotonic_ns()
-        scene = self._scene
+        scene = self._current()
         series = 0
         if scene is not None:
             shown = (*scene.share.kept, *scene.share.others)

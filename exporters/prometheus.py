@@ -2,8 +2,10 @@
 
 It listens on the loopback by default, accepts only requests for its own names (`heliograph.monitor.web`), and has the
 limits of `server`. Run it in its own process, because the rendering of a large answer holds the interpreter lock. The
-scraper chooses the format (OpenMetrics or text). Both carry their version, which Prometheus 3 requires. `exposition`
-gives the same text without a server.
+scraper chooses the format (OpenMetrics or text). Both carry their version, which Prometheus 3 requires. An answer is
+rendered once per snapshot and format and shared by all scrapers. `exposition` gives the same text without a server.
+
+``/-/healthy`` says that the process answers; ``/-/ready`` says that the statistics it serves are fresh.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import errno
 import gzip
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -32,7 +35,16 @@ if TYPE_CHECKING:
 __all__ = ["LISTEN", "PrometheusExporter", "exposition", "parse_listen"]
 
 LISTEN = "127.0.0.1:9464"
+ANSWER_SECONDS = 1.0
+"""Largest age of an answer that is given again: it also holds what this process counts of itself."""
+FRESH_SECONDS = 15.0
+"""A snapshot older than this is not served as ready."""
 _GZIP_LEVEL = 1  # higher levels cost many times the time for a few percent
+_ANSWERS_KEPT = 8
+"""Rendered answers to a snapshot: formats, compressed or not, and a few selections by name."""
+
+_Wanted = tuple[str, tuple[str, ...], bool]
+"""What an answer depends on: the Accept header, names of families (none: all), whether it is compressed."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -90,6 +102,10 @@ class PrometheusExporter:
             max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
         )
         self._registry = self._collector.registry()
+        self._published: float | None = None
+        self._rendering = threading.Lock()
+        self._rendered: dict[_Wanted, bytes] = {}
+        self._rendered_version, self._rendered_at = -1, 0.0
         self._thread = threading.Thread(target=self._server.serve_forever, name="prometheus-http", daemon=True)
         self._thread.start()
 
@@ -102,6 +118,7 @@ class PrometheusExporter:
     def publish(self, snapshot: Snapshot) -> None:
         """Serve this snapshot from now on."""
         self._collector.update(snapshot)
+        self._published = time.monotonic()
 
     def close(self) -> None:
         """Stop serving and free the port."""
@@ -114,20 +131,55 @@ class PrometheusExporter:
         if method not in ("GET", "HEAD"):
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), ("Content-Type", "text/plain")])
             return [b"Only GET and HEAD are allowed.\n"]
+        if path in ("/-/healthy", "/-/ready"):
+            return self._state(path, method, start_response)
         if path != "/metrics":
             known = path == "/"
             start_response("200 OK" if known else "404 Not Found", [("Content-Type", "text/plain")])
             return [b"Heliograph: the metrics are at /metrics\n"]
-        encode, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
-        wanted = parse_qs(environ.get("QUERY_STRING", "")).get("name[]")
-        body: bytes = encode(self._registry.restricted_registry(wanted) if wanted else self._registry)
+        _, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+        names = tuple(sorted(set(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))))
+        is_compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
+        body = self._body((environ.get("HTTP_ACCEPT", ""), names, is_compressed))
         headers = [("Content-Type", content_type)]
-        if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
-            body = gzip.compress(body, _GZIP_LEVEL)
+        if is_compressed:
             headers.append(("Content-Encoding", "gzip"))
         headers.append(("Content-Length", str(len(body))))
         start_response("200 OK", headers)
         return [] if method == "HEAD" else [body]
+
+    def _state(self, path: str, method: str, start_response: StartResponse) -> list[bytes]:
+        """Answer a probe of an orchestrator."""
+        age = None if self._published is None else time.monotonic() - self._published
+        status, text = "200 OK", "The exporter answers.\n"
+        if path == "/-/ready":
+            text = "The statistics are fresh.\n"
+            if age is None or age > FRESH_SECONDS:
+                status = "503 Service Unavailable"
+                text = (
+                    "No statistics have been read yet.\n" if age is None else f"The statistics are {age:.0f} s old.\n"
+                )
+        body = text.encode()
+        start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+        return [] if method == "HEAD" else [body]
+
+    def _body(self, wanted: _Wanted) -> bytes:
+        """Return the answer; render it when nobody has asked for it since the snapshot came."""
+        accept, names, is_compressed = wanted
+        with self._rendering:
+            now, version = time.monotonic(), self._collector.version
+            is_current = version == self._rendered_version and now < self._rendered_at + ANSWER_SECONDS
+            if not is_current or len(self._rendered) >= _ANSWERS_KEPT:
+                self._rendered.clear()
+                self._rendered_version, self._rendered_at = version, now
+            if (found := self._rendered.get(wanted)) is not None:
+                return found
+            encode, _ = choose_encoder(accept)
+            body: bytes = encode(self._registry.restricted_registry(names) if names else self._registry)
+            if is_compressed:
+                body = gzip.compress(body, _GZIP_LEVEL)
+            self._rendered[wanted] = body
+            return body
 
 
 def _why(error: OSError, host: str, port: int) -> str:

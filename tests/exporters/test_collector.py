@@ -12,7 +12,7 @@ from prometheus_client.samples import Sample
 
 from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.prometheus import exposition
-from heliograph.monitor.model import Health
+from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.exporters.making import at, histogram, instance, receiver, state
 from tests.fleet import RECEIVERS, STREAM, TOPICS, sample_fleet
@@ -189,3 +189,23 @@ def test_promtool_has_nothing_to_say(fleet: SnapshotCollector) -> None:
         pytest.skip("promtool is not installed")
     done = subprocess.run([promtool, "check", "metrics"], input=exposition(fleet), capture_output=True, timeout=60)
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+def test_snapshots_that_nobody_reads_are_prepared_every_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+    prepare = SnapshotCollector._prepare
+
+    def counted(collector: SnapshotCollector, snapshot: Snapshot) -> None:
+        prepared.append(snapshot.time_ns)
+        prepare(collector, snapshot)
+
+    monkeypatch.setattr(SnapshotCollector, "_prepare", counted)
+    collector = SnapshotCollector()
+    for second in range(1, 13):
+        collector.update(at(second, instance("alpha", receiver("alpha", messages_delivered=second))))
+    assert len(prepared) == 3, "the first, and one every 5 s"
+    list(collector.collect())
+    list(collector.collect())
+    assert len(prepared) == 4, "the latest, once"
+    values = {s.name: s.value for family in collector.collect() for s in family.samples}
+    assert values["heliograph_receiver_messages_delivered_total"] == 12

@@ -6,13 +6,16 @@ import gzip
 import http.client
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
-from heliograph.exporters.prometheus import PrometheusExporter, parse_listen
+from heliograph.exporters.collector import SnapshotCollector
+from heliograph.exporters.prometheus import ANSWER_SECONDS, FRESH_SECONDS, PrometheusExporter, parse_listen
 from heliograph.monitor.errors import UserError
 from tests.exporters.making import at, histogram, instance, receiver
 
@@ -70,6 +73,58 @@ def test_other_paths_and_methods_are_refused(exporter: PrometheusExporter) -> No
     assert get(exporter, method="POST")[0].status == 405
     response, body = get(exporter, method="HEAD")
     assert (response.status, body) == (200, b"")
+
+
+def test_probes_say_whether_it_lives_and_whether_its_statistics_are_fresh(
+    exporter: PrometheusExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response, body = get(exporter, "/-/ready")
+    assert (response.status, body) == (200, b"The statistics are fresh.\n")
+    began = time.monotonic()
+    monkeypatch.setattr("heliograph.exporters.prometheus.time.monotonic", lambda: began + FRESH_SECONDS + 5)
+    response, body = get(exporter, "/-/ready")
+    assert response.status == 503
+    assert body == b"The statistics are 20 s old.\n"
+    assert get(exporter, "/-/healthy")[0].status == 200
+
+
+def test_it_is_not_ready_before_the_first_snapshot() -> None:
+    waiting = PrometheusExporter("127.0.0.1:0")
+    try:
+        assert get(waiting, "/-/healthy")[0].status == 200
+        response, body = get(waiting, "/-/ready")
+        assert (response.status, body) == (503, b"No statistics have been read yet.\n")
+    finally:
+        waiting.close()
+
+
+def test_scrapers_share_one_rendering_until_the_next_snapshot(
+    exporter: PrometheusExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = time.monotonic()
+    clock = [began]
+    monkeypatch.setattr("heliograph.exporters.prometheus.time.monotonic", lambda: clock[0])
+    rendered = []
+    collect = SnapshotCollector.collect
+
+    def counted(collector: SnapshotCollector) -> Iterator[Metric]:
+        rendered.append(1)
+        return collect(collector)
+
+    monkeypatch.setattr(SnapshotCollector, "collect", counted)
+    first = get(exporter)[1]
+    assert [get(exporter)[1] for _ in range(5)] == [first] * 5
+    assert len(rendered) == 1
+    get(exporter, Accept_Encoding="gzip")
+    get(exporter, Accept="application/openmetrics-text;version=1.0.0")
+    assert len(rendered) == 3, "each format is rendered"
+    exporter.publish(at(2, instance("alpha", receiver("alpha", messages_delivered=6))))
+    assert get(exporter)[1] != first
+    get(exporter)
+    assert len(rendered) == 4
+    clock[0] += ANSWER_SECONDS
+    get(exporter)
+    assert len(rendered) == 5, "an answer that is given again is not old"
 
 
 def test_before_the_first_snapshot_it_answers_with_nothing_but_itself() -> None:
