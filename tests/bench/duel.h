@@ -2,7 +2,8 @@
  * between them, and one line of JSON at the end, so that every program measures the same way.
  *
  *   latency     closed ping-pong; half of each round trip into an HDR histogram
- *   throughput  messages counted where they arrive, by the sender's clock
+ *   throughput  messages counted where they arrive, by the sender's clock; some messages carry the
+ *               time they were handed over, and their age where they arrive is the latency
  *
  * The time begins when the first message has arrived; its first fifth warms up and is not counted.
  * Where other programs keep a core for so long that there is nothing to count it goes on a while.
@@ -33,6 +34,7 @@
 
 enum { DUEL_SIZE_MIN = 8, DUEL_SIZE_MAX = 1400 };
 
+#define DUEL_MARK 0xA5u /* the first byte of a sampled message; of no other */
 #define DUEL_GIVE_UP_NS INT64_C(50000000)
 #define DUEL_START_NS INT64_C(5000000000) /* for the first message to arrive */
 #define DUEL_INLINE static inline __attribute__((always_inline))
@@ -40,6 +42,7 @@ enum { DUEL_SIZE_MIN = 8, DUEL_SIZE_MAX = 1400 };
 typedef struct duel_board {
     _Alignas(128) _Atomic int ready; /* processes that can be sent to */
     _Atomic int stop;
+    _Atomic int is_warm;
     _Alignas(128) _Atomic uint64_t received; /* messages */
     _Alignas(128) _Atomic uint64_t lost;
     helio_hdr latency;
@@ -249,6 +252,34 @@ DUEL_INLINE void duel_echo(const duel *d, void *channel, duel_send *send, duel_r
 
 /* ---- throughput ---- */
 
+/* Sampling.  The sender marks one message of each call or round, at a place that moves; the
+ * receiver, which looks at the first byte of each message anyway, takes its time only when that
+ * byte is the mark.  One message in some hundreds costs a look at the clock at each end. */
+
+DUEL_INLINE void duel_mark(void *message) {
+    const uint64_t stamp = (uint64_t)duel_now_ns() << 8 | DUEL_MARK;
+    memcpy(message, &stamp, sizeof stamp);
+}
+
+DUEL_INLINE void duel_unmark(void *message) {
+    memset(message, 0, sizeof(uint64_t));
+}
+
+/* Which of `count` messages is marked in this round. */
+static inline size_t duel_marked(size_t count) {
+    static size_t round;
+    return round++ * 61 % count;
+}
+
+DUEL_INLINE void duel_arrive(duel_board *board, const void *message) {
+    if (__builtin_expect(*(const unsigned char *)message == DUEL_MARK, 0) &&
+        atomic_load_explicit(&board->is_warm, memory_order_relaxed)) {
+        uint64_t stamp;
+        memcpy(&stamp, message, sizeof stamp);
+        helio_hdr_record(&board->latency, duel_now_ns() - (int64_t)(stamp >> 8), 1);
+    }
+}
+
 /* Sends some messages, as many as one call takes at best. */
 typedef void duel_pour_some(void *channel);
 /* Takes what is there, without waiting; returns how many messages. */
@@ -256,7 +287,7 @@ typedef uint64_t duel_take_some(void *channel);
 
 /* Messages per second that arrived. */
 DUEL_INLINE double duel_pour(const duel *d, void *channel, duel_pour_some *pour) {
-    const duel_board *board = d->board;
+    duel_board *board = d->board;
     const int64_t start_ns = duel_now_ns();
     while (!atomic_load_explicit(&board->received, memory_order_relaxed) && !board->stop &&
            duel_now_ns() - start_ns < DUEL_START_NS) {
@@ -274,6 +305,7 @@ DUEL_INLINE double duel_pour(const duel *d, void *channel, duel_pour_some *pour)
         if (!since_ns && now_ns >= warm_ns) {
             since_ns = now_ns;
             base = received;
+            board->is_warm = 1;
         }
         messages = since_ns ? received - base : 0;
     }
@@ -314,13 +346,19 @@ static inline long long duel_percentile(const helio_hdr *hdr, double share) {
     return 0;
 }
 
+static inline void duel_print_percentiles(const helio_hdr *hdr) {
+    printf("\"count\": %llu, \"p50_ns\": %lld, \"p99_ns\": %lld, \"p999_ns\": %lld, \"max_ns\": "
+           "%lld, ",
+           (unsigned long long)duel_samples(hdr), duel_percentile(hdr, 0.5),
+           duel_percentile(hdr, 0.99), duel_percentile(hdr, 0.999), duel_percentile(hdr, 1.0));
+}
+
 static inline void duel_print_latency(const duel *d) {
     const helio_hdr *hdr = &d->board->latency;
-    printf("{\"what\": \"%s\", \"size\": %zu, \"count\": %llu, \"p50_ns\": %lld, \"p99_ns\": %lld, "
-           "\"p999_ns\": %lld, \"max_ns\": %lld, \"round_trip_p50_ns\": %lld, \"lost\": %llu}\n",
-           d->what, d->size, (unsigned long long)duel_samples(hdr), duel_percentile(hdr, 0.5),
-           duel_percentile(hdr, 0.99), duel_percentile(hdr, 0.999), duel_percentile(hdr, 1.0),
-           2 * duel_percentile(hdr, 0.5), (unsigned long long)d->board->lost);
+    printf("{\"what\": \"%s\", \"size\": %zu, ", d->what, d->size);
+    duel_print_percentiles(hdr);
+    printf("\"round_trip_p50_ns\": %lld, \"lost\": %llu}\n", 2 * duel_percentile(hdr, 0.5),
+           (unsigned long long)d->board->lost);
     if (duel_samples(hdr) == 0) {
         fprintf(stderr, "%s: no answer came\n", duel_program);
         exit(1);
@@ -328,14 +366,18 @@ static inline void duel_print_latency(const duel *d) {
 }
 
 static inline void duel_print_throughput(const duel *d, double rate) {
-    printf("{\"what\": \"%s\", \"size\": %zu, \"messages_per_second\": %.0f, "
-           "\"megabytes_per_second\": %.2f, \"lost\": %llu}\n",
-           d->what, d->size, rate, rate * (double)d->size / 1e6,
-           (unsigned long long)d->board->lost);
     if (rate <= 0) {
         fprintf(stderr, "%s: nothing arrived\n", duel_program);
         exit(1);
     }
+    if (duel_samples(&d->board->latency) == 0) { /* a rate without its latency is not printed */
+        fprintf(stderr, "%s: no sampled message arrived\n", duel_program);
+        exit(1);
+    }
+    printf("{\"what\": \"%s\", \"size\": %zu, ", d->what, d->size);
+    duel_print_percentiles(&d->board->latency);
+    printf("\"messages_per_second\": %.0f, \"megabytes_per_second\": %.2f, \"lost\": %llu}\n", rate,
+           rate * (double)d->size / 1e6, (unsigned long long)d->board->lost);
 }
 
 /* A program whose two ends are alike: `open` makes one of them. */

@@ -28,10 +28,11 @@ typedef struct end {
     size_t size;
     double rate; /* messages per second, 0: as many as go */
     int64_t begin_ns;
-    uint64_t sent, touched;
+    uint64_t sent;
     helio_buffer batch[BATCH];
     helio_message taken[TAKE];
     char message[DUEL_SIZE_MAX];
+    char marked[DUEL_SIZE_MAX];
 } end;
 
 static void fail(const char *what) {
@@ -155,7 +156,13 @@ static size_t due(const end *e) {
 static void pour(void *channel) {
     end *e = channel;
     size_t accepted = 0;
-    const int status = helio_transmitter_send_many(e->transmitter, e->batch, due(e), &accepted);
+    const size_t count = due(e), at = count ? duel_marked(count) : 0;
+    if (count) {
+        duel_mark(e->marked);
+        e->batch[at].data = e->marked;
+    }
+    const int status = helio_transmitter_send_many(e->transmitter, e->batch, count, &accepted);
+    e->batch[at].data = e->message;
     e->sent += accepted;
     if (status != 0 && status != HELIO_ERR_WOULD_BLOCK) {
         fail("send");
@@ -184,7 +191,7 @@ static uint64_t take(void *channel) {
         fail("receive");
     }
     for (int i = 0; i < got; i++) {
-        e->touched += *(const unsigned char *)e->taken[i].data;
+        duel_arrive(e->board, e->taken[i].data);
     }
     count_losses(e);
     return (uint64_t)got;

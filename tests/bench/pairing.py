@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 __all__ = ["PLACEMENTS_DIFFER", "Better", "Contest", "Failure", "Figures", "Pair", "Result", "Row", "agree", "best"]
-__all__ += ["results", "take_pair"]
+__all__ += ["Tail", "results", "take_pair"]
 
 Better: TypeAlias = Literal["lower", "higher"]
 Figures: TypeAlias = Mapping[str, float]
@@ -70,6 +70,21 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class Tail:
+    """Latencies in ns: medians over the runs, of `max` the highest. A rate has one too."""
+
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+    @property
+    def jitter(self) -> float:
+        """p99.9 - p50."""
+        return self.p999 - self.p50
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """A line of the table as measured; without a ratio when it could not be.
 
@@ -83,6 +98,8 @@ class Result:
         dropped: pairs thrown away because the cores were moved.
         why: what went wrong, "" when nothing did.
         lost: messages our runs lost for good.
+        tail: latencies of our runs; a measured row has them, also one of a rate.
+        reference_tail: those of the reference.
     """
 
     name: str
@@ -99,6 +116,8 @@ class Result:
     dropped: int = 0
     why: str = ""
     lost: int = 0
+    tail: Tail | None = None
+    reference_tail: Tail | None = None
 
     def reaches(self, goal: float) -> bool:
         """Whether the ratio is as good as `goal`."""
@@ -181,6 +200,8 @@ def _result(record: Record, row: Row, wanted: int) -> Result:
             for ours, reference in pair.neighbours
         ]
         ratios = [ours / reference for ours, reference in neighbours]
+        runs = [runs for pair in record.pairs for runs in pair.neighbours]
+        tails = [_tail([run[side] for run in runs]) for side in (0, 1)] if runs else []
     except (KeyError, ZeroDivisionError) as error:
         text = f"a program printed no usable {error.args[0] if isinstance(error, KeyError) else row.reference}"
         return Result(row.name, size, None, None, None, None, None, row.gate, row.want, row.better, why=text)
@@ -203,8 +224,15 @@ def _result(record: Record, row: Row, wanted: int) -> Result:
         pairs,
         record.dropped,
         why,
-        round(sum(ours.get("lost", 0) for pair in record.pairs for ours, _ in pair.neighbours)),
+        round(sum(ours.get("lost", 0) for ours, _ in runs)),
+        *tails,
     )
+
+
+def _tail(runs: Sequence[Figures]) -> Tail:
+    """Of the runs of one side. KeyError when a program printed a figure without its latencies."""
+    p50, p99, p999 = (_median([run[f"{name}_ns"] for run in runs]) for name in ("p50", "p99", "p999"))
+    return Tail(p50, p99, p999, max(run["max_ns"] for run in runs))
 
 
 def _why(record: Record, wanted: int) -> str:

@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +27,9 @@ _PR_SET_PDEATHSIG = 1
 _READY_SECONDS = 10.0
 _START_SECONDS = 5.0
 """For the first message to arrive."""
+_MARK = 0xA5
+"""The first byte of a sampled message; of no other."""
+_SAMPLES = 1 << 16
 _PERCENTILES = {"p50_ns": 0.5, "p99_ns": 0.99, "p999_ns": 0.999, "max_ns": 1.0}
 
 
@@ -35,6 +39,9 @@ class _Board(ctypes.Structure):
         ("pad", ctypes.c_char * 120),
         ("received", ctypes.c_uint64),
         ("lost", ctypes.c_uint64),
+        ("is_warm", ctypes.c_uint64),
+        ("sampled", ctypes.c_uint64),
+        ("samples", ctypes.c_uint64 * _SAMPLES),
     )
 
 
@@ -63,7 +70,7 @@ class Duel:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.payload = bytes(options.size)
-        self._memory = mmap.mmap(-1, mmap.PAGESIZE)
+        self._memory = mmap.mmap(-1, ctypes.sizeof(_Board))
         self.board = _Board.from_buffer(self._memory)
         self.child = 0
 
@@ -135,10 +142,23 @@ class Duel:
             at = clock()
             if sent > warm:
                 samples.append(at - sent)
-        samples.sort()
-        last = len(samples) - 1
-        figures = {name: samples[int(last * share)] // 2 for name, share in _PERCENTILES.items()}
-        return {"count": len(samples), **figures, "round_trip_p50_ns": 2 * figures["p50_ns"], "lost": 0}
+        figures = _percentiles([sample // 2 for sample in samples])
+        return {**figures, "round_trip_p50_ns": 2 * figures["p50_ns"], "lost": 0}
+
+    def stamp(self) -> bytes:
+        """A message that carries the time it is handed over, for one in some hundreds."""
+        return struct.pack("=Q", time.perf_counter_ns() << 8 | _MARK) + self.payload[8:]
+
+    def arrived(self, message: bytes) -> bool:
+        """Whether the message was one of `stamp`; records its age."""
+        if message[0] != _MARK:
+            return False
+        board = self.board
+        if board.is_warm:
+            age = time.perf_counter_ns() - (struct.unpack_from("=Q", message)[0] >> 8)
+            board.samples[board.sampled % _SAMPLES] = age
+            board.sampled += 1
+        return True
 
     def pour(self, send_some: Callable[[], object]) -> dict[str, float]:
         """Messages per second that arrived."""
@@ -154,11 +174,21 @@ class Duel:
             at = clock()
             if not since and at >= warm:
                 since, base = at, board.received
+                board.is_warm = 1
         rate = (board.received - base) / ((at - since) / 1e9)
         if rate <= 0:
             raise SystemExit("nothing arrived")
+        if not board.sampled:
+            raise SystemExit("no sampled message arrived")
         return {
+            **_percentiles(board.samples[: min(board.sampled, _SAMPLES)]),
             "messages_per_second": round(rate),
             "megabytes_per_second": round(rate * self.options.size / 1e6, 2),
             "lost": board.lost,
         }
+
+
+def _percentiles(samples: list[int]) -> dict[str, float]:
+    samples.sort()
+    last = len(samples) - 1
+    return {"count": len(samples), **{name: samples[int(last * share)] for name, share in _PERCENTILES.items()}}

@@ -24,8 +24,8 @@ from tests.bench.python_duel import Duel, arguments
 
 _LIST = 512
 _TAKE = 1024
-_CALLS = 64
-"""One call per message: calls between two looks at the clock."""
+_CALLS = 256
+"""One call per message: calls between two looks at the clock; the last sends a stamped message."""
 
 
 def endpoint(options: argparse.Namespace, number: int) -> str:
@@ -95,15 +95,26 @@ def pour(duel: Duel) -> dict[str, float]:
         duel.wait_ready()
         if options.way == "list":
             messages = [payload] * _LIST
-            return duel.pour(lambda: transmitter.send_many(messages))
+
+            def send_list() -> None:
+                messages[-1] = duel.stamp()
+                transmitter.send_many(messages)
+
+            return duel.pour(send_list)
         if options.way == "views":
-            packed, size = payload * _LIST, len(payload)
-            return duel.pour(lambda: transmitter.send_packed(packed, size))
+            packed, size = bytearray(payload * _LIST), len(payload)
+
+            def send_packed() -> None:
+                packed[-size:] = duel.stamp()
+                transmitter.send_packed(packed, size)
+
+            return duel.pour(send_packed)
         send = transmitter.send
 
         def send_some() -> None:
-            for _ in range(_CALLS):
+            for _ in range(_CALLS - 1):
                 send(payload)
+            send(duel.stamp())
 
         return duel.pour(send_some)
 
@@ -112,7 +123,7 @@ def count(duel: Duel) -> None:
     """The child of throughput."""
     options, board = duel.options, duel.board
     with instance(options) as engine, engine.receiver(endpoint(options, 0), "BENCH", ack="auto") as receiver:
-        take = _taker(receiver, options.way)
+        take = _taker(duel, receiver, options.way)
         board.ready = 1
         while True:
             board.received += take()
@@ -120,24 +131,40 @@ def count(duel: Duel) -> None:
                 board.lost += loss.count
 
 
-def _taker(receiver: Receiver, way: str) -> Callable[[], int]:
-    """Takes some messages and tells how many."""
+def _taker(duel: Duel, receiver: Receiver, way: str) -> Callable[[], int]:
+    """Takes some messages and returns their number. Stamped messages are where they are expected; after a loss the
+    next one is looked for."""
     if way == "call":
         following = receiver.__next__
 
         def take_calls() -> int:
-            for _ in range(_CALLS):
+            for _ in range(_CALLS - 1):
                 following()
-            return _CALLS
+            taken = _CALLS
+            while not duel.arrived(bytes(following())):
+                taken += 1
+            return taken
 
         return take_calls
     if way == "list":
-        return lambda: len(receiver.receive_bytes(0.01, _TAKE))
+        place = _LIST - 1  # of the next stamped message, counted from the next message
+
+        def take_list() -> int:
+            nonlocal place
+            messages = receiver.receive_bytes(0.01, _TAKE)
+            while place < len(messages):
+                place += _LIST if duel.arrived(messages[place]) else 1
+            place -= len(messages)
+            return len(messages)
+
+        return take_list
 
     def take_batch() -> int:
         batch = receiver.receive_batch(0.01)
         if len(batch) > 0:
-            batch.matrix("u1")[:, 0].any()  # each message is looked at
+            rows = batch.matrix("u1")
+            if rows[:, 0].any():  # each message is looked at
+                duel.arrived(rows[rows[:, 0].argmax()].tobytes())
         return len(batch)
 
     return take_batch

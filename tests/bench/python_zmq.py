@@ -18,7 +18,7 @@ except ImportError:
 
 from tests.bench.python_duel import Duel, arguments
 
-_CALLS = 64
+_CALLS = 256
 _HIGH_WATER = 100000
 
 
@@ -71,8 +71,9 @@ def pour(duel: Duel) -> dict[str, float]:
     send, payload = _socket(duel, zmq.PUSH, False).send, duel.payload
 
     def send_some() -> None:
-        for _ in range(_CALLS):
+        for _ in range(_CALLS - 1):
             send(payload)
+        send(duel.stamp())
 
     return duel.pour(send_some)
 
@@ -82,8 +83,9 @@ def count(duel: Duel) -> None:
     receive, board = _socket(duel, zmq.PULL, True).recv, duel.board
     board.ready = 1
     while True:
-        for _ in range(_CALLS):
+        for _ in range(_CALLS - 1):
             receive()
+        duel.arrived(receive())
         board.received += _CALLS
 
 

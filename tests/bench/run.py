@@ -92,14 +92,16 @@ def main() -> int:
     with Runner(args.programs, args.seconds) as runner:
         is_whole = measure(records, runner, args.pairs)
     rows = [row for record in records for row in results(record, args.pairs)]
+    facts = report.machine()
     print(report.table(rows))
+    print("\n".join(["", "beside published figures:", "", *report.field_lines(rows, facts)]))
     write(rows, args.out)
     print(f"written to {args.out}")
     if is_whole and not args.quick and not args.rows:
         settings = f"{args.pairs} pairs of each row, {args.seconds:g} s each run, statistics at level 0 in a segment."
         probes = [probe for record in records for probe in record.probes]
         settings += f" {sum(record.dropped for record in records)} pairs were dropped because the host moved the cores."
-        body = report.peers_section(rows, report.machine(), probes, settings, report.reasons())
+        body = report.peers_section(rows, facts, probes, settings, report.reasons())
         report.put_section("peers", body, args.results)
         print(f"refreshed {args.results}")
     else:

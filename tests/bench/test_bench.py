@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import cases, instructions, report, run, soak
-from tests.bench.pairing import Contest, Failure, Figures, Record, Result, Row
+from tests.bench.pairing import Contest, Failure, Figures, Record, Result, Row, Tail
 from tests.bench.running import Runner
 
 TOP = Path(__file__).resolve().parents[2]
@@ -96,8 +96,8 @@ def test_a_program_prints_its_figures_as_one_line_of_json(runner: Runner, comman
     if command[1] == "throughput":
         assert figures["messages_per_second"] > 0
         assert figures["megabytes_per_second"] > 0
-    else:
-        assert figures["count"] > 0
+    if command[1] != "line":
+        assert figures["count"] > 0, "a rate has a sampled latency too"
         assert 0 < figures["p50_ns"] <= figures["p99_ns"] <= figures["p999_ns"] <= figures["max_ns"]
 
 
@@ -210,7 +210,7 @@ def test_rows_are_chosen_by_words_of_their_names() -> None:
 KEYS = {"name", "size", "ours", "reference", "ratio", "low", "high", "gate", "want", "better"}
 
 
-def fake(folder: Path, figures: str = '{"p50_ns": 10, "p99_ns": 20}') -> Path:
+def fake(folder: Path, figures: str = '{"p50_ns": 10, "p99_ns": 20, "p999_ns": 30, "max_ns": 40}') -> Path:
     for name in ("probe", "heliograph", "raw_udp"):
         program(folder / name, f"echo '{figures}'")
     return folder
@@ -242,7 +242,7 @@ def test_a_run_whose_rows_are_all_measured_succeeds_whatever_the_gates_say(tmp_p
     folder = tmp_path / "programs"
     folder.mkdir()
     fake(folder)
-    program(folder / "heliograph", """echo '{"p50_ns": 100, "p99_ns": 200}'""")
+    program(folder / "heliograph", """echo '{"p50_ns": 100, "p99_ns": 200, "p999_ns": 300, "max_ns": 400}'""")
     done = bench(folder, tmp_path, "--rows", "UDP unicast")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("MISSED") == 4
@@ -274,7 +274,24 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch, t
 
 
 def line(name: str, ratio: float | None, why: str = "") -> Result:
-    return Result(name, 64, 1.0, 1.0, ratio, ratio, ratio, 1.2, 1.1, "lower", 5, 0, why)
+    return Result(
+        name,
+        64,
+        1.0,
+        1.0,
+        ratio,
+        ratio,
+        ratio,
+        1.2,
+        1.1,
+        "lower",
+        5,
+        0,
+        why,
+        0,
+        Tail(1e3, 2e3, 3.5e3, 9e3),
+        Tail(1e3, 2e3, 3e3, 4e3),
+    )
 
 
 def test_the_report_marks_what_missed_and_says_why() -> None:
@@ -298,8 +315,23 @@ def test_the_report_marks_what_missed_and_says_why() -> None:
         [lossy], {}, [], "", {}
     )
     assert "12,345 pings given up" in report.table([lossy])
+    assert "| 1.0 / 2.0 / 3.5 / 9.0 / 2.5 | 1.0 / 2.0 / 3.0 / 4.0 / 2.0 |" in body, "jitter is p99.9 - p50"
     text = report.table(lines)
+    assert text.count("p50 / p99 / p99.9 / max / jitter in us: ours 1.0 / 2.0 / 3.5 / 9.0 / 2.5") == 4
     assert [mark in text for mark in ("want", "gate", "MISSED", "not measured", "no cable")] == [True] * 5
+
+
+def test_published_figures_stand_beside_ours_with_the_hardware_of_both() -> None:
+    names = {name for name, _ in rows(set())}
+    assert {published.ours for published in report.FIELD} <= names
+    ours = dataclasses.replace(line("UDP unicast p50 / raw UDP spin", 1.0), ours=1000.0)
+    table = "\n".join(report.field_lines([ours], {"processor": "a Z80, 1 core", "kernel": "CP/M 2.2"}))
+    assert "a Z80, 1 core, CP/M 2.2" in table
+    for published in ("30 to 40 us", "3 to 4 M", "100 k transactions/s below 1 ms", "6 M", "single-digit us"):
+        assert published in table
+    assert "| p50 1.0 us | UDP unicast p50 |" in table
+    assert "| p99.9 3.5 us | UDP unicast p50 |" in table
+    assert "not measured | multicast msgs/s, GSO" in table
 
 
 def test_a_section_is_replaced_and_the_others_stay(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bench.pairing import Contest, Failure, Figures, Record, Row, agree, results, take_pair
+from tests.bench.pairing import Contest, Failure, Figures, Record, Row, Tail, agree, results, take_pair
 
+TAIL = {"p50_ns": 1.0, "p99_ns": 2.0, "p999_ns": 3.0, "max_ns": 4.0}
+"""What every program prints, also beside a rate."""
 ROW = Row("ours / theirs", "p50_ns", "p50_ns", "lower", 1.2, 1.1)
 
 
@@ -28,7 +30,7 @@ class Bench:
         value = next(self.figures[command[0]])
         if value < 0:
             raise Failure("it broke")
-        return {"p50_ns": value}
+        return {**TAIL, "p50_ns": value}
 
     def probe(self) -> float:
         self.order.append("probe")
@@ -121,7 +123,7 @@ def test_a_program_without_the_figure_is_told() -> None:
     record = Record(contest(row=Row("x", "p99_ns", "p99_ns", "lower", 1, 1)))
 
     def best_is_not_asked(command: tuple[str, ...]) -> Figures:
-        return {"p99_ns": 0.0} if command == ("theirs",) else {}
+        return {**TAIL, "p99_ns": 0.0} if command == ("theirs",) else {}
 
     take_pair(record, best_is_not_asked, lambda: 100.0)
     (result,) = results(record, 1)
@@ -129,9 +131,44 @@ def test_a_program_without_the_figure_is_told() -> None:
     assert "p99_ns" in result.why
 
 
+RATE = Row("ours / theirs", "messages_per_second", "messages_per_second", "higher", 0.8, 0.9)
+
+
+@pytest.mark.parametrize("missing", ["p50_ns", "p99_ns", "p999_ns", "max_ns"])
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+def test_a_rate_without_its_tail_is_refused(missing: str, side: str) -> None:
+    record = Record(contest(row=RATE))
+
+    def measure(command: tuple[str, ...]) -> Figures:
+        figures = {"messages_per_second": 100.0, **TAIL}
+        return {name: value for name, value in figures.items() if (name, command) != (missing, (side,))}
+
+    take_pair(record, measure, lambda: 100.0)
+    (result,) = results(record, 1)
+    assert (result.ours, result.ratio, result.tail) == (None, None, None)
+    assert missing in result.why
+
+
+def test_a_tail_is_the_median_of_the_runs_and_the_highest_maximum() -> None:
+    record = Record(contest(row=RATE))
+    worse = iter((0.0, 10.0, 100.0, 1000.0))
+
+    def measure(command: tuple[str, ...]) -> Figures:
+        late = next(worse) if command == ("ours",) else 0.0
+        return {"messages_per_second": 1.0, **TAIL, "p999_ns": 3.0 + late, "max_ns": 4.0 + late}
+
+    for _ in range(2):
+        take_pair(record, measure, lambda: 100.0)
+    (result,) = results(record, 2)
+    assert result.tail is not None
+    assert (result.tail.p50, result.tail.p999, result.tail.max) == (1.0, 58.0, 1004.0)
+    assert result.tail.jitter == 57.0
+    assert result.reference_tail == Tail(1.0, 2.0, 3.0, 4.0)
+
+
 def test_what_our_runs_lost_is_told() -> None:
     record = Record(contest())
-    take_pair(record, lambda command: {"p50_ns": 1.0, "lost": 3.0 if command == ("ours",) else 100.0}, lambda: 100.0)
+    take_pair(record, lambda command: {**TAIL, "lost": 3.0 if command == ("ours",) else 100.0}, lambda: 100.0)
     assert results(record, 1)[0].lost == 6
 
 

@@ -15,7 +15,7 @@ typedef struct end {
     void *in, *out;
     bool is_tcp;
     size_t size;
-    uint64_t sent, touched;
+    uint64_t sent;
     duel_board *board;
     char message[DUEL_SIZE_MAX];
 } end;
@@ -97,7 +97,10 @@ static void pour(void *channel) {
         usleep(50);
         return;
     }
-    for (int i = 0; i < ROUND; i++) {
+    duel_mark(e->message);
+    zmq_send(e->out, e->message, e->size, 0);
+    duel_unmark(e->message);
+    for (int i = 1; i < ROUND; i++) {
         zmq_send(e->out, e->message, e->size, 0);
     }
     e->sent += ROUND;
@@ -109,7 +112,7 @@ static uint64_t take(void *channel) {
     uint64_t messages = 0;
     zmq_msg_init(&message);
     while (messages < ROUND && zmq_msg_recv(&message, e->in, ZMQ_DONTWAIT) >= 0) {
-        e->touched += *(unsigned char *)zmq_msg_data(&message);
+        duel_arrive(e->board, zmq_msg_data(&message));
         messages++;
     }
     zmq_msg_close(&message);
