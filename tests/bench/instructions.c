@@ -3,8 +3,9 @@
  *   instructions LEVEL [MESSAGES [SCHEME]]
  *
  * One process, mode poll, SCHEME udp (unicast) or tcp on the loopback: messages of 64 bytes are
- * sent in lists of 512 and taken as they come.  callgrind collects within `measured` only: after the warm-up, before
- * anything is closed.  Instructions of the kernel are not counted. */
+ * sent in lists of 512 and taken as they come.  callgrind collects within `measured` only: after the
+ * warm-up, before anything is closed.  Instructions of the kernel are not counted, nor are chores:
+ * they go by the clock, and callgrind makes time pass some fifty times as fast. */
 #include <heliograph/heliograph.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "runtime/instance.h"
 
 enum { SIZE = 64, LIST = 512 };
 
@@ -65,7 +68,9 @@ static void pass(long messages) {
 /* callgrind knows it by name. */
 __attribute__((noinline)) void measured(long messages);
 void measured(long messages) {
+    instance->chores_due_ns = HELIO_NEVER; /* under callgrind they would be due with each list */
     pass(messages);
+    instance->chores_due_ns = 0;
 }
 
 int main(int argc, char **argv) {

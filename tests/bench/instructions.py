@@ -3,7 +3,8 @@
     python -m tests.bench.instructions --programs build/release/bench
 
 Counts do not depend on what else the machine does, so they show a change of one per cent where a clock cannot. They
-are of user space. Per message: both ends together, 64-byte messages, sent in lists of 512 and received in one process.
+are of user space. Per message: both ends together, 64-byte messages, sent in lists of 512 and received in one process;
+without chores, which go by the clock, and under callgrind time passes some fifty times as fast.
 Per call: a send or a receive of one lone message, or a receive that finds nothing; one in `HIGHEST` that costs more
 than 2 % above its entry there is a failure.
 """
@@ -29,7 +30,14 @@ CALLS = 51
 PARTS = ("send", "receive", "idle")
 CALL_PARTS = (*PARTS, "turn-around")
 SCHEMES = ("udp", "tcp", "shm")
-HIGHEST = {"udp turn-around": 2436, "udp idle": 241, "tcp turn-around": 2171, "tcp idle": 328, "tcp message": 95}
+HIGHEST = {
+    "udp turn-around": 1819,
+    "udp send": 540,
+    "udp idle": 241,
+    "tcp turn-around": 1974,
+    "tcp idle": 328,
+    "tcp message": 95,
+}
 """Instructions with the compiler of the CI image; lower an entry whenever its count falls."""
 TOLERANCE = 1.02
 _SECONDS = 300

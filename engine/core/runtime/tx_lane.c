@@ -2,6 +2,7 @@
 
 #include "runtime/rx_lane.h"
 #include "runtime/tx_lane_parts.h"
+#include "send/topics.h"
 
 /* Requests for repair are looked for this often where a look is a system call: seldom while there
  * were none for a while. */
@@ -30,8 +31,8 @@ enum {
 static void record_send(helio_tx_lane *lane, int64_t duration_ns) {
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         if (t->unflushed) {
-            helio_record(helio_tx_topic_object(t->topic)->histogram[HELIO_TRANSMITTER_SEND_LATENCY],
-                         duration_ns, 1);
+            helio_record(t->topic->object.histogram[HELIO_TRANSMITTER_SEND_LATENCY], duration_ns,
+                         1);
         }
     }
 }

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/math.h"
+#include "send/batch_counts.h"
 
 void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t tsdu_bytes,
                         helio_instance_stats *instance) {
@@ -14,30 +16,10 @@ static uint32_t closed_after(int64_t submit_ns, int64_t wall_ns) {
     return after_ns <= 0 ? 0 : after_ns >= UINT32_MAX ? UINT32_MAX : (uint32_t)after_ns;
 }
 
-static void count_messages(helio_batcher *batcher, helio_topic_position *topic, uint64_t messages,
-                           uint64_t bytes, uint64_t packets) {
-    helio_transmitter_stats *stats = topic->stats;
-    const uint64_t waited = helio_cell(&stats->messages_waiting);
-    helio_stats_begin(stats);
-    helio_count(&stats->messages_sent, messages);
-    if (messages <= waited) {
-        helio_set(&stats->messages_waiting, waited - messages);
-    } else { /* some were accepted after the queues were looked at last */
-        helio_set(&stats->messages_waiting, 0);
-        helio_count(&stats->messages_accepted, messages - waited);
-    }
-    helio_count(&stats->bytes_sent, bytes);
-    helio_count(&stats->packets_sent, packets);
-    helio_set(&stats->next_message, topic->next_message);
-    helio_stats_end(stats);
-    helio_count(&batcher->instance->messages_sent, messages);
-    helio_count(&batcher->instance->bytes_sent, bytes);
-}
-
 void helio_batcher_count(helio_batcher *batcher) {
     const helio_batcher_uncounted *all = &batcher->uncounted;
     if (all->topic) {
-        count_messages(batcher, all->topic, all->messages, all->bytes, all->packets);
+        helio_batcher_count_messages(batcher, all->topic, all->messages, all->bytes, all->packets);
     }
     batcher->uncounted = (helio_batcher_uncounted){0};
 }
@@ -63,36 +45,6 @@ static void note_messages(helio_batcher *batcher, helio_topic_position *topic, u
     }
 }
 
-/* How long a message that is packed now was held back. */
-static int64_t paced(const helio_batcher *batcher, const helio_topic_position *topic,
-                     int64_t submit_ns, int64_t wall_ns) {
-    const int64_t all_ns = helio_hold_wait(&batcher->hold, submit_ns, wall_ns);
-    const int64_t own_ns = helio_hold_wait(&topic->hold, submit_ns, wall_ns);
-    return all_ns > own_ns ? all_ns : own_ns;
-}
-
-/* The stages batch and pace of `count` packets. */
-static void measure(helio_batcher *batcher, const helio_topic_position *topic, int64_t latency_ns,
-                    int64_t paced_ns, uint64_t count) {
-    const helio_stats_object *object = topic->object;
-    if (!object || !object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY]) {
-        return;
-    }
-    helio_count(&topic->stats->latency_packets, count);
-    if (batcher->sampler && !helio_sampler_takes(batcher->sampler)) {
-        return;
-    }
-    helio_count(&topic->stats->latency_samples, count);
-    helio_record(object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY], latency_ns - paced_ns, count);
-    helio_record(object->histogram[HELIO_TRANSMITTER_PACE_LATENCY], paced_ns, count);
-}
-
-void helio_batcher_count_lone(helio_batcher *batcher, helio_topic_position *topic, uint64_t bytes,
-                              int64_t wall_ns) {
-    count_messages(batcher, topic, 1, bytes, 1);
-    measure(batcher, topic, 0, paced(batcher, topic, wall_ns, wall_ns), 1);
-}
-
 /* Closes the open packet. */
 static void close_batch(helio_batcher *batcher, helio_moment moment) {
     helio_topic_position *topic = batcher->topic;
@@ -113,7 +65,8 @@ static void close_batch(helio_batcher *batcher, helio_moment moment) {
     batcher->tsdu = NULL;
     batcher->door.close(batcher->door.context, batcher->used, NULL, moment);
     note_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
-    measure(batcher, topic, moment.wall_ns - batcher->submit_ns, batcher->paced_ns, 1);
+    helio_batcher_measure(batcher, topic, moment.wall_ns - batcher->submit_ns, batcher->paced_ns,
+                          1);
 }
 
 void helio_batcher_flush(helio_batcher *batcher, helio_moment moment) {
@@ -173,19 +126,19 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
                             });
     const size_t head_bytes =
         batch_head + helio_tsdu_encode_message_header(head + batch_head, length);
-    const int64_t paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
+    const int64_t paced_ns = helio_batcher_paced(batcher, topic, submit_ns, moment.wall_ns);
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
     const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, moment);
     topic->next_message++;
     note_messages(batcher, topic, 1, length, packets);
     helio_count(&topic->stats->fragmented_messages, 1);
-    measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
+    helio_batcher_measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
 }
 
 static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
                      size_t length, int64_t submit_ns, helio_moment moment) {
-    const int64_t paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
+    const int64_t paced_ns = helio_batcher_paced(batcher, topic, submit_ns, moment.wall_ns);
     uint64_t packets = 1;
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
@@ -198,7 +151,7 @@ static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const 
     }
     topic->next_message += packets;
     note_messages(batcher, topic, 1, length, packets);
-    measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
+    helio_batcher_measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
 }
 
 bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
@@ -234,20 +187,18 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
         batcher->count = 0;
         batcher->body_bytes = 0;
         batcher->submit_ns = submit_ns;
-        batcher->paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
+        batcher->paced_ns = helio_batcher_paced(batcher, topic, submit_ns, moment.wall_ns);
         batcher->intended_ns = batcher->next_intended_ns;
     }
     uint8_t *at = batcher->tsdu + batcher->used;
     helio_tsdu_encode_message_header(at, length);
-    if (length > 0) {
-        memcpy(at + header, data, length);
-    }
+    helio_copy(at + header, data, length);
     batcher->used += needed;
     batcher->count++;
     batcher->body_bytes += length;
     if (submit_ns < batcher->submit_ns) {
         batcher->submit_ns = submit_ns;
-        batcher->paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
+        batcher->paced_ns = helio_batcher_paced(batcher, topic, submit_ns, moment.wall_ns);
     }
 }
 
@@ -274,21 +225,19 @@ void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position 
 static size_t put_run(uint8_t *to, size_t room, const helio_buffer *messages, size_t count,
                       size_t longest, size_t *taken) {
     uint8_t *at = to;
-    size_t i = 0;
-    for (; i < count; i++) {
-        const size_t length = messages[i].length;
-        const size_t needed = HELIO_TSDU_MESSAGE_HEADER + length;
-        if (length > longest || needed > room) {
+    const uint8_t *end = to + room;
+    const helio_buffer *message = messages, *after = messages + count;
+    for (; message < after; message++) {
+        const size_t length = message->length;
+        if (length > longest || (ptrdiff_t)length > end - at - HELIO_TSDU_MESSAGE_HEADER) {
             break;
         }
-        helio_tsdu_encode_message_header(at, length);
-        if (length > 0) {
-            memcpy(at + HELIO_TSDU_MESSAGE_HEADER, messages[i].data, length);
-        }
-        at += needed;
-        room -= needed;
+        helio_tsdu_encode_plain(at, length);
+        at += HELIO_TSDU_MESSAGE_HEADER;
+        helio_copy(at, message->data, length);
+        at += length;
     }
-    *taken = i;
+    *taken = (size_t)(message - messages);
     return (size_t)(at - to);
 }
 
@@ -312,7 +261,7 @@ size_t helio_batcher_append_run(helio_batcher *batcher, helio_topic_position *to
     batcher->body_bytes += bytes - taken * HELIO_TSDU_MESSAGE_HEADER;
     if (submit_ns < batcher->submit_ns) {
         batcher->submit_ns = submit_ns;
-        batcher->paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
+        batcher->paced_ns = helio_batcher_paced(batcher, topic, submit_ns, moment.wall_ns);
     }
     if (intended_ns) {
         batcher->intended_ns = helio_min(intended_ns, batcher->intended_ns);

@@ -114,9 +114,6 @@ void helio_batcher_flush(helio_batcher *batcher, helio_moment moment);
 void helio_batcher_count(helio_batcher *batcher);
 /* Messages of the topic that are in the open packet, or not counted yet. */
 uint64_t helio_batcher_waiting(const helio_batcher *batcher, const helio_topic_position *topic);
-/* Counts a message that went alone in a packet, as it was submitted. */
-void helio_batcher_count_lone(helio_batcher *batcher, helio_topic_position *topic, uint64_t bytes,
-                              int64_t wall_ns);
 /* Sends a TOPICS batch of these entries (after what is open), in as many packets as it takes. */
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
                             uint8_t flags, helio_moment moment);

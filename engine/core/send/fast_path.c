@@ -1,7 +1,7 @@
 #include "send/fast_path.h"
 
-#include <string.h>
-
+#include "base/copy.h"
+#include "send/batch_counts.h"
 #include "send/data_packet.h"
 #include "wire/tsdu.h"
 
@@ -23,11 +23,16 @@ static size_t put_batch(uint8_t *tsdu, const helio_topic_position *topic, const 
         .submit_ns = submit_ns,
     };
     helio_tsdu_encode(tsdu, &header);
-    helio_tsdu_encode_message_header(tsdu + HELIO_TSDU_HEADER, length);
-    if (length > 0) {
-        memcpy(tsdu + HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER, data, length);
-    }
+    helio_tsdu_encode_plain(tsdu + HELIO_TSDU_HEADER, length);
+    helio_copy(tsdu + HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER, data, length);
     return HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER + length;
+}
+
+static void count_message(helio_batcher *batcher, helio_topic_position *topic, size_t bytes,
+                          int64_t wall_ns) {
+    const int64_t paced_ns = helio_batcher_paced(batcher, topic, wall_ns, wall_ns);
+    helio_batcher_count_messages(batcher, topic, 1, bytes, 1);
+    helio_batcher_measure(batcher, topic, 0, paced_ns, 1);
 }
 
 bool helio_tx_fast_path(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
@@ -49,6 +54,6 @@ bool helio_tx_fast_path(helio_tx_stream *stream, helio_tx_topic *topic, const vo
     }
     helio_tx_count_packet(stream, packet_bytes);
     helio_tx_count_data(stream, packet_bytes);
-    helio_batcher_count_lone(&stream->batcher, &topic->position, length, moment.wall_ns);
+    count_message(&stream->batcher, &topic->position, length, moment.wall_ns);
     return true;
 }

@@ -87,17 +87,30 @@ enum {
     VECTORS_MAX = 1 << 16, /* bytes for which no sum of 32 bits overflows */
 };
 
-/* A multiple of STRIDE bytes.  Each word less 2^15 is a signed number; pairs of these are summed. */
+/* Words less 2^15 are signed numbers; pairs of these are summed, and added to `sum`. */
+__attribute__((target("avx2"))) static inline __m256i add_words(__m256i sum,
+                                                                const unsigned char *at) {
+    const __m256i ones = _mm256_set1_epi16(1), half = _mm256_set1_epi16(INT16_MIN);
+    const __m256i words = _mm256_xor_si256(_mm256_loadu_si256((const void *)at), half);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(words, ones));
+}
+
+/* A multiple of STRIDE bytes. */
 __attribute__((target("avx2"))) static uint64_t sum_vectors(const unsigned char *at,
                                                             size_t length) {
-    const __m256i ones = _mm256_set1_epi16(1), half = _mm256_set1_epi16(INT16_MIN);
     __m256i even = _mm256_setzero_si256(), odd = _mm256_setzero_si256();
     const int64_t taken_off = (int64_t)(length / 2) << 15;
-    for (const unsigned char *end = at + length; at < end; at += STRIDE) {
-        const __m256i first = _mm256_loadu_si256((const void *)at);
-        const __m256i second = _mm256_loadu_si256((const void *)(at + STRIDE / 2));
-        even = _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_xor_si256(first, half), ones));
-        odd = _mm256_add_epi32(odd, _mm256_madd_epi16(_mm256_xor_si256(second, half), ones));
+    const unsigned char *end = at + length;
+    if (length % (2 * STRIDE)) {
+        even = add_words(even, at);
+        odd = add_words(odd, at + STRIDE / 2);
+        at += STRIDE;
+    }
+    for (; at < end; at += 2 * STRIDE) {
+        even = add_words(even, at);
+        odd = add_words(odd, at + STRIDE / 2);
+        even = add_words(even, at + STRIDE);
+        odd = add_words(odd, at + STRIDE * 3 / 2);
     }
     const __m256i both = _mm256_add_epi32(even, odd);
     __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));

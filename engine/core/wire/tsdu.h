@@ -120,10 +120,14 @@ static inline size_t helio_tsdu_message_header_bytes(size_t body_bytes) {
     return body_bytes <= HELIO_TSDU_PLAIN_MAX ? HELIO_TSDU_MESSAGE_HEADER
                                               : HELIO_TSDU_EXTENDED_HEADER;
 }
+/* Writes the plain header of a message, of at most HELIO_TSDU_PLAIN_MAX bytes. */
+static inline void helio_tsdu_encode_plain(uint8_t *out, size_t body_bytes) {
+    helio_put16(out, (uint16_t)body_bytes);
+}
 /* Writes the header of a message and returns its bytes. */
 static inline size_t helio_tsdu_encode_message_header(uint8_t *out, size_t body_bytes) {
     if (body_bytes <= HELIO_TSDU_PLAIN_MAX) {
-        helio_put16(out, (uint16_t)body_bytes);
+        helio_tsdu_encode_plain(out, body_bytes);
         return HELIO_TSDU_MESSAGE_HEADER;
     }
     helio_put16(out, HELIO_TSDU_EXTENDED);

@@ -1,0 +1,36 @@
+/* Copies of short messages without a call: the compiler keeps a loop's variables in registers. */
+#ifndef HELIO_BASE_COPY_H
+#define HELIO_BASE_COPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* As memcpy; memory may be NULL when there is nothing to copy.  16 to 128 bytes are copied in blocks
+ * of 16, of which the last ones may overlap those before. */
+static inline void helio_copy(void *to, const void *from, size_t bytes) {
+    enum { BLOCK = 16 };
+    uint8_t *out = to;
+    const uint8_t *in = from;
+    if (bytes < BLOCK || bytes > 8 * BLOCK) {
+        if (bytes > 0) {
+            memcpy(out, in, bytes);
+        }
+        return;
+    }
+    const size_t last = bytes - BLOCK;
+    if (bytes > 2 * BLOCK) {
+        if (bytes > 4 * BLOCK) {
+            memcpy(out + 2 * BLOCK, in + 2 * BLOCK, BLOCK);
+            memcpy(out + 3 * BLOCK, in + 3 * BLOCK, BLOCK);
+            memcpy(out + last - 3 * BLOCK, in + last - 3 * BLOCK, BLOCK);
+            memcpy(out + last - 2 * BLOCK, in + last - 2 * BLOCK, BLOCK);
+        }
+        memcpy(out + BLOCK, in + BLOCK, BLOCK);
+        memcpy(out + last - BLOCK, in + last - BLOCK, BLOCK);
+    }
+    memcpy(out, in, BLOCK);
+    memcpy(out + last, in + last, BLOCK);
+}
+
+#endif
