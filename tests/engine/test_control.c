@@ -15,7 +15,7 @@
 #include "base/moment.h"
 #include "base/random.h"
 #include "generated/events.h"
-#include "runtime/control_text.h"
+#include "options/control_text.h"
 #include "stats/segment.h"
 
 static char folder[64];

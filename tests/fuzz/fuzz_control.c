@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/control_text.h"
+#include "options/control_text.h"
 #include "stats/control_ring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

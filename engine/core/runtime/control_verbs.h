@@ -2,7 +2,7 @@
 #ifndef HELIO_RUNTIME_CONTROL_VERBS_H
 #define HELIO_RUNTIME_CONTROL_VERBS_H
 
-#include "runtime/control_text.h"
+#include "options/control_text.h"
 #include "runtime/instance.h"
 
 enum { HELIO_CONTROL_SENTENCE_BYTES = 512 };

@@ -3,7 +3,7 @@
 #ifndef HELIO_RUNTIME_DETAIL_H
 #define HELIO_RUNTIME_DETAIL_H
 
-#include "runtime/control_text.h"
+#include "options/control_text.h"
 #include "runtime/instance.h"
 
 /* Carries out the verb `level`, on the engine's thread, and writes what was done.  Returns 0, or

@@ -6,8 +6,8 @@
  * characters.  The error for an unknown verb or key names it and lists the known ones.
  *
  * A new verb is a line of HELIO_CONTROL_VERBS and a function in control_verbs.c. */
-#ifndef HELIO_RUNTIME_CONTROL_TEXT_H
-#define HELIO_RUNTIME_CONTROL_TEXT_H
+#ifndef HELIO_OPTIONS_CONTROL_TEXT_H
+#define HELIO_OPTIONS_CONTROL_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

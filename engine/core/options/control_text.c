@@ -1,4 +1,4 @@
-#include "runtime/control_text.h"
+#include "options/control_text.h"
 
 #include <stdio.h>
 #include <string.h>
