@@ -130,8 +130,9 @@ static int open_parts(helio_shm_channel *shm, const helio_channel_config *config
     if (config->role == HELIO_CHANNEL_TRANSMIT) {
         return make_ring(shm, config);
     }
+    shm->generation = shm->place->generation;
     shm->generation_seen =
-        atomic_load_explicit(shm->place->generation, memory_order_acquire) - 1; /* never looked */
+        atomic_load_explicit(shm->generation, memory_order_acquire) - 1; /* never looked */
     helio_shm_find_rings(shm);
     return 0;
 }
@@ -265,7 +266,8 @@ static void count_received(helio_channel *channel, size_t length) {
     channel->counters.bytes_received += length;
 }
 
-static size_t hear(helio_shm_channel *shm, helio_datagram *datagrams, size_t limit) {
+__attribute__((noinline)) static size_t hear(helio_shm_channel *shm, helio_datagram *datagrams,
+                                             size_t limit) {
     size_t got = 0;
     while (got < limit) {
         uint8_t *to = shm->area + got * HELIO_SHM_FEEDBACK_BYTES;
@@ -280,8 +282,12 @@ static size_t hear(helio_shm_channel *shm, helio_datagram *datagrams, size_t lim
     return got;
 }
 
+__attribute__((noinline)) static bool draw_loss(helio_shm_channel *shm) {
+    return helio_random_unit(&shm->random) < shm->inject_loss;
+}
+
 static bool is_thrown_away(helio_shm_channel *shm) {
-    return shm->inject_loss > 0 && helio_random_unit(&shm->random) < shm->inject_loss;
+    return shm->inject_loss > 0 && draw_loss(shm);
 }
 
 /* What one receive has copied out so far. */
@@ -348,11 +354,12 @@ static inline bool has_news(const helio_shm_channel *shm) {
     return helio_shm_has_new_rings(shm);
 }
 
-static size_t receive_packets(helio_shm_channel *shm, helio_datagram *datagrams, size_t limit) {
-    size_t count = take_all(shm, datagrams, limit);
-    if (count == 0 && helio_shm_find_rings(shm)) {
+__attribute__((noinline)) static size_t receive_packets(helio_shm_channel *shm,
+                                                        helio_datagram *datagrams, size_t limit) {
+    size_t count;
+    do {
         count = take_all(shm, datagrams, limit);
-    }
+    } while (count == 0 && helio_shm_find_rings(shm));
     shm->base.has_more = count > 0; /* to look again costs next to nothing */
     return count;
 }

@@ -17,46 +17,58 @@ typedef struct helio_shm_other_bell {
     int fd;
 } helio_shm_other_bell;
 
-/* A ring being read. */
+/* A ring being read; the members that a packet needs come first. */
 typedef struct helio_shm_joined_ring {
     helio_shm_reader reader;
+    /* The writer's. */
+    helio_address address;
+    uint64_t overruns_counted;
+    bool is_damaged;
+    bool has_died;
     helio_shm_mapping mapping;
     helio_shm_key key;
-    helio_address address;     /* the writer's */
-    helio_shm_other_bell bell; /* the writer's */
-    uint64_t overruns_counted;
-    bool has_died;
-    bool is_damaged;
+    /* The writer's. */
+    helio_shm_other_bell bell;
 } helio_shm_joined_ring;
 
+/* The members that a packet or a look for one needs come first. */
 typedef struct helio_shm_channel {
     helio_channel base;
     helio_channel_role role;
-    void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
-                 const char *why);
-    void *context;
+    /* Transmit: a packet waited in vain, and none has found room since. */
+    bool has_waited;
+    uint8_t *area;
+
+    /* Receive. */
+    /* The ring that the next receive begins with. */
+    size_t first;
+    /* The place's. */
+    const _Atomic uint64_t *generation;
+    uint64_t generation_seen;
+    size_t rings_count;
+    helio_shm_joined_ring *rings[HELIO_SHM_RINGS_MAX];
     double inject_loss;
     helio_random random;
-    helio_shm_place *place;
-    uint8_t *area;
-    int64_t look_due_ns;
+    /* The last reported ring that could not be joined. */
+    uint64_t refused_id;
+    /* It is to be tried again. */
+    bool has_refused;
+    /* It was reported that the file generation was truncated. */
+    bool is_cut_told;
+    int64_t opened_ns;
 
     /* Transmit. */
     helio_shm_writer writer;
     helio_shm_mapping mapping;
     helio_shm_other_bell bells[HELIO_SHM_READERS];
-    bool has_waited; /* in vain, since the last packet that found room */
-    bool is_cut;     /* the ring's file was truncated: nothing is sent any more */
+    /* The ring's file was truncated: nothing is sent any more. */
+    bool is_cut;
 
-    /* Receive. */
-    helio_shm_joined_ring *rings[HELIO_SHM_RINGS_MAX];
-    size_t rings_count;
-    size_t first; /* ring the next receive begins with */
-    uint64_t generation_seen;
-    uint64_t refused_id; /* the last reported ring that could not be joined */
-    bool has_refused;    /* it is to be tried again */
-    bool is_cut_told;    /* that the file generation was truncated */
-    int64_t opened_ns;
+    helio_shm_place *place;
+    int64_t look_due_ns;
+    void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
+                 const char *why);
+    void *context;
 } helio_shm_channel;
 
 static inline void helio_shm_tell(helio_shm_channel *shm, helio_channel_event event,
@@ -79,13 +91,12 @@ void helio_shm_join_ring(void *context, const helio_shm_key *key);
 void helio_shm_drop_ring(helio_shm_channel *shm, size_t index);
 /* Rings came or went since the last look for them. */
 static inline bool helio_shm_has_new_rings(const helio_shm_channel *shm) {
-    return atomic_load_explicit(shm->place->generation, memory_order_acquire) !=
-           shm->generation_seen;
+    return atomic_load_explicit(shm->generation, memory_order_acquire) != shm->generation_seen;
 }
 
 /* Looks for new rings when any came or went; true when some were joined. */
 static inline bool helio_shm_find_rings(helio_shm_channel *shm) {
-    const uint64_t generation = atomic_load_explicit(shm->place->generation, memory_order_acquire);
+    const uint64_t generation = atomic_load_explicit(shm->generation, memory_order_acquire);
     const uint64_t connects = shm->base.counters.connects;
     if (generation != shm->generation_seen) {
         shm->generation_seen = generation;

@@ -120,56 +120,73 @@ static bool recover(helio_shm_reader *reader) {
     return true;
 }
 
+__attribute__((noinline)) static void read_header(helio_shm_reader *reader) {
+    uint8_t header[HELIO_SHM_HEADER];
+    helio_shm_copy_out(header, reader->ring->header, sizeof header);
+    reader->header = helio_shm_header_of(header);
+    reader->has_header = true;
+}
+
 /* The first `HELIO_SHM_HEADER` bytes of a short packet of `length`.  They are no more to be trusted
  * than the rest of the packet. */
 static inline void put_header(helio_shm_reader *reader, uint8_t *to, size_t length) {
     if (!reader->has_header) {
-        uint8_t header[HELIO_SHM_HEADER];
-        helio_shm_copy_out(header, reader->ring->header, sizeof header);
-        reader->header = helio_shm_header_of(header);
-        reader->has_header = true;
+        read_header(reader);
     }
     helio_put64(to, reader->header.words[0]);
     helio_put64(to + 8, reader->header.words[1] | helio_shm_tsdu_length(length));
 }
 
-helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, size_t room,
-                                      size_t *length) {
+/* Looks once.  HELIO_SHM_OVERRUN: the writer has come round. */
+static inline helio_shm_taken look(helio_shm_reader *reader, uint8_t *to, size_t room,
+                                   size_t *length) {
+    const uint64_t position = reader->position;
+    const helio_shm_slot *slot =
+        helio_shm_slot_of(reader->slots, reader->stride, reader->mask, position);
+    const uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
+    const int64_t ahead = helio_shm_ahead(word, position);
+    if (ahead != 0) {
+        return ahead < 0                               ? HELIO_SHM_NOTHING
+               : ((uint64_t)ahead & reader->mask) != 0 ? HELIO_SHM_NONSENSE
+                                                       : HELIO_SHM_OVERRUN;
+    }
+    const size_t left_out = word & HELIO_SHM_SHORT ? HELIO_SHM_HEADER : 0;
+    const size_t bytes = helio_shm_length(word) + left_out;
+    if (bytes > reader->packet_bytes || bytes > room) {
+        return bytes > reader->packet_bytes ? HELIO_SHM_NONSENSE : HELIO_SHM_TOO_SMALL;
+    }
+    if (left_out) {
+        put_header(reader, to, bytes);
+    }
+    helio_shm_copy_out(to + left_out, slot->data, bytes - left_out);
+    atomic_thread_fence(memory_order_acquire); /* the copy before the look */
+    const uint64_t claimed = atomic_load_explicit(&reader->ring->claimed, memory_order_relaxed);
+    if (claimed - position - 1 > reader->mask) {
+        return HELIO_SHM_OVERRUN;
+    }
+    *length = bytes;
+    reader->position = position + 1;
+    return HELIO_SHM_TAKEN;
+}
+
+__attribute__((noinline)) static helio_shm_taken
+take_after_overrun(helio_shm_reader *reader, uint8_t *to, size_t room, size_t *length) {
     for (int tries = 0; tries < TRIES; tries++) {
-        const helio_shm_slot *slot =
-            helio_shm_slot_of(reader->slots, reader->stride, reader->mask, reader->position);
-        const uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
-        const int64_t ahead = helio_shm_ahead(word, reader->position);
-        const size_t left_out = word & HELIO_SHM_SHORT ? HELIO_SHM_HEADER : 0;
-        const size_t bytes = helio_shm_length(word) + left_out;
-        if (ahead < 0) {
-            return HELIO_SHM_NOTHING;
-        }
-        if (bytes > reader->packet_bytes || ((uint64_t)ahead & reader->mask) != 0) {
-            return HELIO_SHM_NONSENSE;
-        }
-        if (ahead == 0 && bytes > room) {
-            return HELIO_SHM_TOO_SMALL;
-        }
-        if (ahead == 0) {
-            if (left_out) {
-                put_header(reader, to, bytes);
-            }
-            helio_shm_copy_out(to + left_out, slot->data, bytes - left_out);
-            atomic_thread_fence(memory_order_acquire); /* the copy before the look */
-            const uint64_t claimed =
-                atomic_load_explicit(&reader->ring->claimed, memory_order_relaxed);
-            if (claimed - reader->position - 1 <= reader->mask) {
-                *length = bytes;
-                reader->position++;
-                return HELIO_SHM_TAKEN;
-            }
-        }
         if (!recover(reader)) {
             return HELIO_SHM_NONSENSE;
         }
+        const helio_shm_taken taken = look(reader, to, room, length);
+        if (taken != HELIO_SHM_OVERRUN) {
+            return taken;
+        }
     }
     return HELIO_SHM_NOTHING;
+}
+
+helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, size_t room,
+                                      size_t *length) {
+    const helio_shm_taken taken = look(reader, to, room, length);
+    return taken == HELIO_SHM_OVERRUN ? take_after_overrun(reader, to, room, length) : taken;
 }
 
 /* ---- feedback ---- */

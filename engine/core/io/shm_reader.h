@@ -6,19 +6,24 @@
 #include "io/process.h"
 #include "io/shm_ring.h"
 
+/* The first line has all that a packet needs but its header. */
 typedef struct helio_shm_reader {
     helio_shm_ring *ring;
     uint8_t *slots;
-    uint8_t *feedback;
     uint64_t mask;
     size_t stride;
+    /* The next packet. */
+    uint64_t position;
+    /* Packets passed over, ever. */
+    uint64_t overruns;
     uint32_t packet_bytes;
     uint32_t place;
-    bool waits;        /* the writer waits for it */
-    uint64_t position; /* the next packet */
-    uint64_t overruns; /* packets passed over, ever */
+    /* The writer waits for it. */
+    bool waits;
     bool has_header;
-    helio_shm_header header; /* of short packets, once there was one */
+    /* Of short packets, once there was one. */
+    helio_shm_header header;
+    uint8_t *feedback;
 } helio_shm_reader;
 
 typedef struct helio_shm_reader_config {
@@ -46,6 +51,7 @@ typedef enum helio_shm_taken {
     HELIO_SHM_NOTHING,
     HELIO_SHM_TOO_SMALL, /* `room` is less than the next packet */
     HELIO_SHM_NONSENSE,  /* what lies there was not written by a writer: read no more of it */
+    HELIO_SHM_OVERRUN,   /* not returned: the next look finds what is left */
 } helio_shm_taken;
 
 /* Copies the next packet to `to`. */

@@ -86,7 +86,7 @@ static void find_limit(helio_shm_writer *writer) {
 }
 
 /* All that was claimed is written.  False: the slowest reader has not made room. */
-static bool claim(helio_shm_writer *writer) {
+__attribute__((noinline)) static bool claim(helio_shm_writer *writer) {
     uint64_t end = writer->tail + helio_shm_share(writer->mask + 1);
     if (writer->waits) {
         if (writer->tail == writer->limit) {
@@ -102,7 +102,7 @@ static bool claim(helio_shm_writer *writer) {
 }
 
 /* The first data packet gives the ring its header. */
-static void set_header(helio_shm_writer *writer, const uint8_t *packet) {
+__attribute__((noinline)) static void set_header(helio_shm_writer *writer, const uint8_t *packet) {
     if (packet[PGM_TYPE] == HELIO_PGM_TYPE_ODATA && packet[PGM_OPTIONS] == 0) {
         writer->header = helio_shm_header_of(packet);
         writer->has_header = true;

@@ -7,22 +7,28 @@
 #include "io/process.h"
 #include "io/shm_ring.h"
 
+/* The first line has all that a packet needs while there is room. */
 typedef struct helio_shm_writer {
     helio_shm_ring *ring;
     uint8_t *slots;
-    uint8_t *feedback;
     uint64_t mask;
     size_t stride;
+    /* Packets ever. */
+    uint64_t tail;
+    /* Packets before this one may be written without asking. */
+    uint64_t claimed;
     uint32_t packet_bytes;
     bool waits;
     bool has_header;
-    helio_shm_header header; /* as in the ring */
-    uint64_t tail;           /* packets ever */
-    uint64_t claimed;        /* packets before this one may be written without asking */
-    uint64_t limit;          /* waits: the slowest reader allows packets before this one */
+    /* As in the ring. */
+    helio_shm_header header;
+    /* waits: the slowest reader allows packets before this one. */
+    uint64_t limit;
+    uint8_t *feedback;
     uint64_t present_seen;
     uint64_t changes_seen;
-    uint64_t known; /* slots whose readers were reported */
+    /* Slots whose readers were reported. */
+    uint64_t known;
 } helio_shm_writer;
 
 typedef struct helio_shm_writer_config {
