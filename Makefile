@@ -120,6 +120,10 @@ faults: bootstrap ## kill, stop and restart all, FAULTS=200 times each (ROLLUPS=
 	@$(PY) -m tests.faults.run --faults $(or $(FAULTS),200) --rollups $(or $(ROLLUPS),20) $(if $(SEED),--seed $(SEED)) \
 		$(if $(MINUTES),--minutes $(MINUTES))
 
+.PHONY: live-fire
+live-fire: bootstrap ## real faults in a real fleet, through Prometheus and Alertmanager to a webhook; refreshes LIVE_FIRE.md
+	@LIVE_FIRE=full $(PY) -m pytest -q tests/deploy/test_live_fire.py
+
 .PHONY: clean
 clean: ## remove all that was made
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 #
 # Needs apt and root (or sudo without a password). Otherwise it prints the command to run and continues with the
 # installed packages; a program that needs a missing package reports it. No service is started: some packages
-# (prometheus) contain a service, which is blocked while apt runs and left disabled.
+# (prometheus, prometheus-alertmanager) contain a service, which is blocked while apt runs and left disabled.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -48,8 +48,10 @@ else
 fi
 
 say "installing Debian packages: $missing"
-had_service=no
-if installed prometheus; then had_service=yes; fi
+services=
+for name in prometheus prometheus-alertmanager; do
+    if ! installed "$name"; then services="$services $name"; fi
+done
 
 made_policy=no
 if [ ! -e "$policy" ]; then
@@ -69,8 +71,10 @@ if ! { $root apt-get -qq update &&
     say "going on with what is here; what needs a missing package will say so"
 fi
 
-if [ "$had_service" = no ] && installed prometheus && command -v systemctl >/dev/null 2>&1; then
-    $root systemctl --quiet disable prometheus.service 2>/dev/null || true
-    say "Debian's prometheus service is installed but neither started nor enabled"
-fi
+for name in $services; do
+    if installed "$name" && command -v systemctl >/dev/null 2>&1; then
+        $root systemctl --quiet disable "$name.service" 2>/dev/null || true
+        say "Debian's $name service is installed but neither started nor enabled"
+    fi
+done
 if [ "$made_policy" = yes ]; then $root rm -f "$policy"; fi
