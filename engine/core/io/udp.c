@@ -2,22 +2,25 @@
  *
  * A transmit channel sends and hears requests on one socket, and with the option `upstream` hears
  * the receivers of other PGM programs on a second.  A receive channel reads data from one and sends
- * feedback from a second, where hardly anything ever comes. */
+ * feedback from a second.  After a NAK it reads the second first: a repair may come there by
+ * unicast, and then does not wait behind the data. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "io/udp_in.h"
 #include "io/udp_out.h"
+#include "wire/pgm.h"
 
 enum { DATA, ASIDE }; /* sources, and fds */
+enum { LOOKS = 512 }; /* at the second source, after a NAK or a packet from there */
 #define TEND_NS INT64_C(1000000)
 
 typedef struct udp_channel {
     helio_channel base;
     helio_channel_config config;
     helio_udp_source sources[2];
-    bool looks_aside; /* the next receive reads the second source first */
+    unsigned looks_aside; /* number of receives that read the second source first */
     int64_t tend_due_ns;
     helio_udp_in in;
     helio_udp_out out;
@@ -143,9 +146,17 @@ static int udp_open(const helio_channel_config *config, helio_channel **out) {
 
 /* ---- use ---- */
 
+static bool is_nak(const uint8_t *packet, size_t length) {
+    return length >= HELIO_PGM_HEADER && (packet[4] & 0x0F) == HELIO_PGM_TYPE_NAK;
+}
+
 static int udp_send(helio_channel *channel, const helio_address *to, const void *packet,
                     size_t length, bool stable) {
-    return helio_udp_out_send(&udp_of(channel)->out, to, packet, length, stable);
+    udp_channel *udp = udp_of(channel);
+    if (!is_transmit(udp) && !udp->config.raw && is_nak(packet, length)) {
+        udp->looks_aside = LOOKS;
+    }
+    return helio_udp_out_send(&udp->out, to, packet, length, stable);
 }
 
 static void udp_flush(helio_channel *channel) {
@@ -177,8 +188,9 @@ static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, siz
         return taken;
     }
     if (udp->looks_aside) {
-        udp->looks_aside = false;
+        udp->looks_aside--;
         taken = read_from(udp, ASIDE, datagrams, limit);
+        udp->looks_aside = taken ? LOOKS : udp->looks_aside;
     }
     if (!taken) {
         taken = read_from(udp, DATA, datagrams, limit);
@@ -201,7 +213,7 @@ static void udp_tend(helio_channel *channel, int64_t now_ns) {
     }
     if (is_transmit(udp)) {
         helio_udp_in_count_drops(&udp->in, &udp->sources[ASIDE]);
-    } else {
+    } else if (udp->looks_aside == 0) {
         udp->looks_aside = !udp->config.raw;
     }
 }

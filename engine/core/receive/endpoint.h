@@ -70,9 +70,10 @@ typedef struct helio_rx_endpoint_config {
     uint64_t
         receiver;   /* id of this receiver, the same in each life; 0: it neither acks nor reports */
     bool is_tagged; /* reports mark this receiver as one that sets the pace */
-    bool join_history; /* a stream begins with the oldest packet its source offers */
-    bool is_same_host; /* sources can only be on this host */
-    bool is_connected; /* feedback goes back to where a stream's last SPM came from */
+    bool takes_unicast; /* of a group: repairs sent to feedback_address are read, and first */
+    bool join_history;  /* a stream begins with the oldest packet its source offers */
+    bool is_same_host;  /* sources can only be on this host */
+    bool is_connected;  /* feedback goes back to where a stream's last SPM came from */
     /* Feedback goes to the path NLA of SPMs, where network elements put their own address. */
     bool network_elements;
     bool no_fast_path; /* each packet takes the general path: tests compare both (fast_path.h) */

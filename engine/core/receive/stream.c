@@ -126,7 +126,12 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     stream->ask_from = stream->first = first;
     stream->joined = start->joined;
     stream->incarnation = (uint64_t)moment.wall_ns;
-    stream->told_flags = shared->config.is_tagged ? HELIO_PGM_RECEIVER_REPORT_TAGGED : 0;
+    if (shared->config.is_tagged) {
+        stream->told_flags |= HELIO_PGM_RECEIVER_REPORT_TAGGED;
+    }
+    if (shared->config.takes_unicast && shared->is_group) {
+        stream->told_flags |= HELIO_PGM_RECEIVER_REPORT_UNICAST;
+    }
     stream->begin_by_ns = moment.now_ns + BEGIN_WAIT_NS;
     stream->tsi = *tsi;
     helio_rx_bind(stream, from);

@@ -157,6 +157,7 @@ helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
     if (told->flags & HELIO_PGM_RECEIVER_REPORT_LEAVING) {
         view->flags |= HELIO_VIEW_LEFT;
     }
+    entry->takes_unicast = told->flags & HELIO_PGM_RECEIVER_REPORT_UNICAST;
     return HELIO_REPORT_TAKEN;
 }
 

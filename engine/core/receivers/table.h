@@ -68,6 +68,8 @@ typedef struct helio_receiver_entry {
     uint32_t born;
     uint32_t host;
     bool is_proven;
+    /* It reads repairs sent to its address. */
+    bool takes_unicast;
     /* It has begun a life, and its host's budget has not grown for that yet. */
     bool brings;
     /* Time of the first feedback of this life. */

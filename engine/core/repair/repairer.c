@@ -10,6 +10,7 @@
 enum {
     LEAVING_PART = 16, /* of a full window leaves next */
     MUCH_LONGER = 4,   /* a line than another */
+    UNICASTS = 2,      /* repairs of a packet before it goes to the group */
 };
 
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
@@ -284,9 +285,23 @@ static uint32_t copies_of(const helio_repairer *repairer, uint64_t destinations)
     return copies > 0 ? copies : 1;
 }
 
+/* A group: the receiver's address when it is the only known one and reads its own socket. */
+static const helio_address *only_receiver(const helio_repairer *repairer, uint32_t asker) {
+    const helio_receivers *receivers = &repairer->receivers;
+    if (repairer->fan || asker >= receivers->count || receivers->count - receivers->vacant != 1) {
+        return NULL;
+    }
+    const helio_receiver_entry *entry = &receivers->entries[asker];
+    return entry->is_proven && entry->takes_unicast ? &entry->address : NULL;
+}
+
 /* Asks for a sequence, and notes how it is to be answered. */
 static void answer_one(helio_repairer *repairer, uint64_t sequence, const request *who,
                        helio_repair_answer *answer) {
+    const helio_txw *txw = repairer->txw;
+    if (helio_txw_has(txw, sequence) && helio_txw_slot_of(txw, sequence)->repairs >= UNICASTS) {
+        answer->only = NULL;
+    }
     if (ask(repairer, sequence, who)) {
         answer->confirmed[answer->confirmed_count++] = (uint32_t)sequence;
     } else {
@@ -311,6 +326,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     const size_t count = 1 + nak->list_count;
     answer->naks = count;
     answer->confirmed_count = answer->shed_count = 0;
+    answer->only = only_receiver(repairer, asker);
 
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_received, 1);
@@ -382,4 +398,10 @@ bool helio_repairer_next(helio_repairer *repairer, helio_moment moment, uint64_t
         return true;
     }
     return false;
+}
+
+const helio_address *helio_repairer_only_receiver(const helio_repairer *repairer,
+                                                  uint64_t sequence) {
+    const helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, sequence);
+    return slot->repairs <= UNICASTS ? only_receiver(repairer, slot->asker) : NULL;
 }

@@ -13,6 +13,11 @@
  * receiver gets all packets.  The number of requests for one packet then sets the advice how long
  * receivers back off (advice.h).
  *
+ * In a group with one known receiver, confirmations and repairs go to that receiver by unicast, if
+ * its reports permit that: they do not wait behind the data in the receiver's group socket.  The
+ * third repair of a packet goes to the group, because the first two did not arrive
+ * (docs/adr/0041-repairs-by-unicast.md).
+ *
  * A repair is charged to the receiver that requested it: to its allowance (allowance.h) and to its
  * host's budget (hosts.h).  Receivers are served in turn (queue.h).  A request beyond the allowance
  * is confirmed to that receiver alone, because others that get a confirmation wait for the repair.
@@ -82,6 +87,8 @@ typedef struct helio_repair_answer {
     size_t confirmed_count;
     uint32_t shed[1 + HELIO_PGM_NAK_LIST_MAX]; /* to the requester alone: not repaired */
     size_t shed_count;
+    /* Where confirmations go when there is only one receiver; NULL: to all. */
+    const helio_address *only;
 } helio_repair_answer;
 
 /* `txw` and `stats` belong to the stream and outlive it.  Returns 0 or NOMEM; free with
@@ -103,6 +110,10 @@ static inline uint64_t helio_repairer_destinations(const helio_repairer *repaire
                                                    uint64_t sequence) {
     return repairer->fan[sequence & repairer->txw->mask].waiting;
 }
+
+/* A group: where the repair just taken goes when only one receiver needs it.  NULL: to the group. */
+const helio_address *helio_repairer_only_receiver(const helio_repairer *repairer,
+                                                  uint64_t sequence);
 
 static inline bool helio_repairer_has_work(const helio_repairer *repairer) {
     return repairer->queue.count > 0;

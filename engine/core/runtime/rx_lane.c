@@ -142,6 +142,8 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.join_history = joins_history(lane);
     config.is_same_host = channel->driver->is_memory;
     config.is_connected = channel->driver->is_connected;
+    config.takes_unicast = channel->driver == &helio_driver_udp && !config.network_elements &&
+                           lane->base.options.stream.encapsulation == HELIO_ENCAPSULATION_UDP;
     config.seed = helio_random_next(&instance->random);
     config.account = &instance->memory.account;
     config.dropped = channel->driver->drops ? read_drops : NULL;

@@ -181,7 +181,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     const uint32_t asker = identify(stream, nak, from, &is_proven, moment);
     helio_repair_answer answer;
     helio_repairer_on_nak(&stream->repairer, nak, asker, askers, moment, &answer);
-    confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, moment);
+    confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, answer.only, moment);
     confirm(stream, nak, answer.shed, answer.shed_count, askers, from, moment);
     if (stream->is_group) {
         helio_set(&helio_tx_stats(stream)->nak_backoff_advised,

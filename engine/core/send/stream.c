@@ -40,9 +40,15 @@ static bool send_repair(helio_tx_stream *stream, helio_moment moment) {
     stream->traffic.repair_bytes += slot->length;
     helio_count(&stream->instance->repair_packets, 1);
     helio_count(&stream->instance->repair_bytes, slot->length);
+    const helio_address *only =
+        stream->is_group ? helio_repairer_only_receiver(&stream->repairer, sequence) : NULL;
     const uint64_t askers =
         stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
-    helio_tx_send_to_askers(stream, askers, packet, slot->length, true);
+    if (only) {
+        helio_tx_send_to(stream, only, packet, slot->length, true);
+    } else {
+        helio_tx_send_to_askers(stream, askers, packet, slot->length, true);
+    }
     helio_tx_pace_charge_repair(&stream->pace, stream->pace.charged - charged);
     helio_bucket_charge(&stream->pace.brake, slot->length);
     return true;
