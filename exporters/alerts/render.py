@@ -195,7 +195,7 @@ def _grafana_rule(alert: Alert) -> dict[str, Any]:
         "noDataState": "OK",
         "execErrState": "Error",
         "for": alert.holds,
-        "keep_firing_for": alert.keep,
+        "keepFiringFor": alert.keep,
         "labels": {"severity": alert.severity},
         "annotations": notes,
         "isPaused": False,

@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     text = text.replace("scrape_interval: 5s", "scrape_interval: 2s").replace(
         "scrape_timeout: 4s", "scrape_timeout: 2s"
     )
-    text = text.replace("evaluation_interval: 15s", "evaluation_interval: 500ms")
+    text = text.replace("evaluation_interval: 5s", "evaluation_interval: 500ms")
     (place / "prometheus.yml").write_text(text)
     try:
         with serve(place / "prometheus.yml", place / "data") as found:
