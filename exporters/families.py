@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -98,7 +99,12 @@ def derived_family(name: str, rows: Iterable[Row]) -> Metric:
 
 def _shown(labels: Iterable[str]) -> list[str]:
     """Make label values safe, so that every scraper can parse the answer."""
-    return [outside(label, Output.LABEL) for label in labels]
+    return [_safe(label) for label in labels]
+
+
+@lru_cache(maxsize=1 << 15)  # every series of an object repeats its labels
+def _safe(label: str) -> str:
+    return outside(label, Output.LABEL)
 
 
 def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) -> Iterator[Metric]:

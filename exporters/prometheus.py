@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 from wsgiref.simple_server import make_server
 
-from prometheus_client.exposition import choose_encoder, generate_latest
+from prometheus_client.exposition import generate_latest
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
+from heliograph.exporters.rendering import Renderer
 from heliograph.exporters.server import BoundedServer, BoundedServerV6, Handler, bounded
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
@@ -42,6 +43,9 @@ FRESH_SECONDS = 15.0
 _GZIP_LEVEL = 1  # higher levels cost many times the time for a few percent
 _ANSWERS_KEPT = 8
 """Rendered answers to a snapshot: formats, compressed or not, and a few selections by name."""
+
+_KEPT_PER_SERIES = 2
+"""Line beginnings kept for each series of the limit: series beside the limit, and series that are gone."""
 
 _Wanted = tuple[str, tuple[str, ...], bool]
 """What an answer depends on: the Accept header, names of families (none: all), whether it is compressed."""
@@ -102,6 +106,7 @@ class PrometheusExporter:
             max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
         )
         self._registry = self._collector.registry()
+        self._renderer = Renderer(_KEPT_PER_SERIES * max_series)
         self._published: float | None = None
         self._rendering = threading.Lock()
         self._rendered: dict[_Wanted, bytes] = {}
@@ -137,7 +142,7 @@ class PrometheusExporter:
             known = path == "/"
             start_response("200 OK" if known else "404 Not Found", [("Content-Type", "text/plain")])
             return [b"Heliograph: the metrics are at /metrics\n"]
-        _, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+        _, content_type = self._renderer.choose(environ.get("HTTP_ACCEPT", ""))
         names = tuple(sorted(set(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))))
         is_compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
         body = self._body((environ.get("HTTP_ACCEPT", ""), names, is_compressed))
@@ -174,8 +179,8 @@ class PrometheusExporter:
                 self._rendered_version, self._rendered_at = version, now
             if (found := self._rendered.get(wanted)) is not None:
                 return found
-            encode, _ = choose_encoder(accept)
-            body: bytes = encode(self._registry.restricted_registry(names) if names else self._registry)
+            encode, _ = self._renderer.choose(accept)
+            body = encode(self._registry.restricted_registry(names) if names else self._registry)
             if is_compressed:
                 body = gzip.compress(body, _GZIP_LEVEL)
             self._rendered[wanted] = body

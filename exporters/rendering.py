@@ -1,0 +1,103 @@
+"""The two text formats from metric families, byte for byte as prometheus-client writes them.
+
+Most of a line is the same in each answer: the name and the labels. They are escaped once and kept. `Renderer` knows the
+families of this package only: counters, gauges and histograms, whose samples have neither timestamps nor exemplars, and
+one set of label names for each sample name. prometheus-client writes all other forms (`choose`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from functools import partial
+
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+__all__ = ["Format", "Renderer"]
+
+_PLAIN_BELOW = 1e6
+"""Go writes larger values with an exponent."""
+
+
+class Format(Enum):
+    """A text format."""
+
+    TEXT = "text/plain; version=0.0.4"
+    OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+class Renderer:
+    """Renders families; one call at a time."""
+
+    def __init__(self, limit: int) -> None:
+        """Create a renderer.
+
+        Args:
+            limit: Largest number of line beginnings to keep.
+        """
+        self._limit = limit
+        self._beginnings: dict[tuple[str, ...], str] = {}
+
+    def choose(self, accept: str) -> tuple[Callable[[Collector], bytes], str]:
+        """Return the encoder for an Accept header and its content type."""
+        encode, content_type = choose_encoder(accept)
+        for form in Format:
+            _, found, rest = content_type.partition(form.value)
+            if found and rest.partition("escaping=")[2] in ("", "underscores", "allow-utf-8"):
+                return partial(self._registry, form=form), content_type
+        return encode, content_type
+
+    def _registry(self, registry: Collector, *, form: Format) -> bytes:
+        return self.render(registry.collect(), form)
+
+    def render(self, families: Iterable[Metric], form: Format) -> bytes:
+        """Return the families as text."""
+        lines: list[str] = []
+        for family in families:
+            lines.append(_head(family, form))
+            self._add(lines, family)
+        if form is Format.OPENMETRICS:
+            lines.append("# EOF\n")
+        if len(self._beginnings) > self._limit:
+            self._beginnings.clear()  # series come and go; the next answer escapes its own labels
+        return "".join(lines).encode()
+
+    def _add(self, lines: list[str], family: Metric) -> None:
+        beginnings = self._beginnings
+        for sample in family.samples:
+            name, labels, value = sample[:3]
+            key = (name, *labels.values())
+            beginning = beginnings.get(key)
+            if beginning is None:
+                beginning = beginnings[key] = _beginning(name, labels)
+            number = float(value)
+            text = repr(number) if -_PLAIN_BELOW < number < _PLAIN_BELOW else _large(number)
+            lines.append(f"{beginning}{text}\n")
+
+
+def _head(family: Metric, form: Format) -> str:
+    name, text = family.name, family.documentation.replace("\\", r"\\").replace("\n", r"\n")
+    if form is Format.OPENMETRICS:
+        text = text.replace('"', r"\"")
+    elif family.type == "counter":
+        name += "_total"
+    return f"# HELP {name} {text}\n# TYPE {name} {family.type}\n"
+
+
+def _large(number: float) -> str:
+    text: str = floatToGoString(number)  # type: ignore[no-untyped-call]
+    return text
+
+
+def _beginning(name: str, labels: dict[str, str]) -> str:
+    if not labels:
+        return f"{name} "
+    pairs = ",".join(f'{key}="{_escaped(value)}"' for key, value in sorted(labels.items()))
+    return f"{name}{{{pairs}}} "
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
