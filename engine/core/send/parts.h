@@ -27,33 +27,47 @@
 enum { HELIO_TX_DESTINATIONS_MAX = 64 };
 
 struct helio_tx_stream {
-    helio_tx_stream_config config;
+    /* Read or written for each data packet; kept together, so that few cache lines are touched. */
+    /* Longest message of the fast path; less than 0: it takes none. */
+    int64_t lone_bytes;
+    helio_pgm_data_head data_head;
+    uint32_t data_since_repair;
+    bool has_opened;
+    bool is_closed;
+    /* Data was sent since the last announcement. */
+    bool has_news;
+    /* Within append: fragments are neighbours, so nothing else may be numbered. */
+    bool is_cutting;
     helio_outlet outlet;
-    helio_stats *stats;
     helio_instance_stats *instance;
+    helio_heartbeat heartbeat;
+    helio_txw txw;
+    helio_tx_traffic traffic;
+    helio_batcher batcher;
+    /* Of this, the record. */
     helio_stats_object object;
+
+    bool is_aborted;
+    /* Poll saw the end of the linger time: nothing is due any more. */
+    bool has_finished;
+    helio_tx_stream_config config;
+    helio_stats *stats;
     char *instance_name;
     char *endpoint;
     helio_pgm_session session;
-    helio_pgm_data_head data_head;
-    int64_t lone_bytes; /* longest message of the fast path; less than 0: it takes none */
-    bool is_group;      /* the group is multicast, so NLAs of NAKs are checked */
+    bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
     helio_address destinations[HELIO_TX_DESTINATIONS_MAX]; /* fan-out */
     uint32_t destinations_count;                           /* fan-out; else 0 */
 
-    helio_txw txw;
     helio_tx_acks acks;
     size_t memory; /* of it, as counted */
     helio_tx_pace pace;
     helio_repairer repairer;
     helio_tx_history history;
-    helio_batcher batcher;
-    helio_heartbeat heartbeat;
     helio_polling polling;
     helio_tx_reports reports;
     helio_tx_notices notices;
     helio_tx_clock clocks;
-    helio_tx_traffic traffic;
     helio_tx_govern govern;
     helio_tx_log log;
     helio_tx_slow slow;
@@ -62,13 +76,6 @@ struct helio_tx_stream {
     helio_tx_topics topics;
 
     uint32_t spm_sequence;
-    bool has_opened;
-    bool is_closed;
-    bool is_aborted;
-    bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
-    bool has_news;     /* data was sent since the last announcement */
-    bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
-    uint32_t data_since_repair;
     helio_moment moment;      /* of the last poll, or wait: for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
@@ -78,6 +85,10 @@ struct helio_tx_stream {
     int64_t answer_after_ns;   /* no SPMR is answered before */
     int64_t finish_ns;
 };
+
+_Static_assert(offsetof(helio_tx_stream, txw) <= 128, "two lines before the history");
+_Static_assert(offsetof(helio_tx_stream, object.record) + sizeof(void *) <= 640,
+               "ten lines for each data packet");
 
 static inline helio_tx_stream_stats *helio_tx_stats(helio_tx_stream *stream) {
     return stream->object.record;

@@ -7,6 +7,7 @@
 #include <heliograph/errors.h>
 
 #include "base/math.h"
+#include "base/memory.h"
 #include "base/sequence.h"
 #include "send/data_packet.h"
 #include "window/size.h"
@@ -304,7 +305,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     if (!is_valid(config)) {
         return HELIO_ERR_OPTION;
     }
-    helio_tx_stream *stream = calloc(1, sizeof *stream);
+    helio_tx_stream *stream = helio_allocate(sizeof *stream);
     if (!stream) {
         return HELIO_ERR_NOMEM;
     }
