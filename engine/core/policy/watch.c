@@ -10,6 +10,7 @@ enum {
     GROWTH_PART = 20,   /* of the source's speed: falls behind */
     CATCHING_PART = 50, /* of the source's speed: catches up */
     STILL_PACKETS = 16, /* behind by fewer is in flight */
+    AHEAD_WINDOWS = 2,  /* that agree before a loss is forecast */
 };
 
 #define CHANCE 2.0 /* standard deviations that chance may explain */
@@ -108,6 +109,7 @@ static void sight(helio_watch *watch, const helio_watch_scene *scene,
         .lead = lead > view->position ? lead : view->position,
         .needs = needs,
     };
+    watch->room = view->window;
     watch->is_sighted = true;
 }
 
@@ -247,8 +249,8 @@ static void open_window(helio_watch *watch, int64_t now_ns) {
     watch->has_news = watch->is_sighted = watch->is_waited_for = false;
 }
 
-bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
-                      const helio_watch_scene *scene, const helio_receiver_view *view) {
+static bool feed(helio_watch *watch, const helio_watch_config *config,
+                 const helio_watch_scene *scene, const helio_receiver_view *view) {
     const helio_interval *interval = scene->interval;
     watch->again = 0;
     if (!watch->is_begun || view->receiver != watch->receiver ||
@@ -281,4 +283,100 @@ bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
     classify(watch, silent ? HELIO_BEHAVIOUR_STOPPED : behaviour(watch, config));
     open_window(watch, interval->now_ns);
     return true;
+}
+
+/* ---- the outlook ---- */
+
+/* The receiver reported that it had, or had room for, the packets before this one.  A silent one
+ * holds at most the packets sent until it was heard. */
+static uint64_t lacks_from(const helio_watch *watch, bool silent) {
+    const helio_sighting *last = &watch->sighting;
+    const uint64_t sent = last->lead + 1;
+    const uint64_t held = last->position + 1 + watch->room;
+    return silent && sent < held ? sent : held;
+}
+
+/* The oldest packet in the history: now, or when the receiver was heard. */
+static uint64_t trail_of(const helio_watch *watch, const helio_watch_scene *scene, bool silent) {
+    const uint64_t next = watch->sighting.lead + 1;
+    const uint64_t then = next > scene->history_packets ? next - scene->history_packets : 0;
+    return silent && scene->interval->trail > then ? scene->interval->trail : then;
+}
+
+static void count_gone(helio_watch *watch, uint64_t from, uint64_t trail, bool is_designed) {
+    from = from > watch->gone_to ? from : watch->gone_to;
+    if (trail > from) {
+        watch->gone_lately = is_designed ? 0 : trail - from;
+        watch->gone += watch->gone_lately;
+        watch->gone_to = trail;
+    }
+}
+
+/* A silent receiver is taken to stand still. */
+static helio_outlook outlook_of_silent(helio_watch *watch, const helio_watch_scene *scene,
+                                       uint64_t room) {
+    const helio_sighting *last = &watch->sighting;
+    const double sent = (double)(scene->interval->lead - last->lead);
+    const double took_ns = (double)(scene->interval->now_ns - last->at_ns);
+    if (sent <= 0 || took_ns <= 0) {
+        return HELIO_OUTLOOK_UNKNOWN;
+    }
+    const double left_ns = (double)room * took_ns / sent;
+    watch->left_ns = left_ns < (double)(HELIO_NEVER / 2) ? (int64_t)left_ns : HELIO_NEVER / 2;
+    return HELIO_OUTLOOK_AHEAD;
+}
+
+static helio_outlook outlook_of_heard(helio_watch *watch) {
+    const helio_symptoms *symptoms = &watch->symptoms;
+    if (watch->class == HELIO_BEHAVIOUR_UNKNOWN || !symptoms->has_position) {
+        return HELIO_OUTLOOK_UNKNOWN;
+    }
+    if (symptoms->late > 0) {
+        return HELIO_OUTLOOK_PAST;
+    }
+    if (watch->ahead == 0) {
+        return HELIO_OUTLOOK_NONE;
+    }
+    const int64_t age_ns = watch->fed_ns - symptoms->until_ns;
+    watch->left_ns = symptoms->forecast_ns > age_ns ? symptoms->forecast_ns - age_ns : 0;
+    return watch->ahead < AHEAD_WINDOWS ? HELIO_OUTLOOK_UNKNOWN : HELIO_OUTLOOK_AHEAD;
+}
+
+static void look_ahead(helio_watch *watch, const helio_watch_scene *scene,
+                       const helio_receiver_view *view) {
+    const bool silent = watch->class == HELIO_BEHAVIOUR_STOPPED;
+    watch->outlook = HELIO_OUTLOOK_UNKNOWN;
+    watch->left_ns = 0;
+    watch->gone_lately = 0;
+    watch->fed_ns = scene->interval->now_ns;
+    if (watch->sighting.at_ns == 0 || (view->flags & HELIO_VIEW_LEFT)) {
+        return;
+    }
+    const uint64_t from = lacks_from(watch, silent), trail = trail_of(watch, scene, silent);
+    count_gone(watch, from, trail, view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED));
+    if (trail > from) {
+        watch->outlook = HELIO_OUTLOOK_PAST;
+    } else if (silent) {
+        watch->outlook = outlook_of_silent(watch, scene, from - trail);
+    } else if (watch->silent_ns <= SILENT_PERIODS * watch->period_ns) {
+        watch->outlook = outlook_of_heard(watch);
+    }
+}
+
+bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
+                      const helio_watch_scene *scene, const helio_receiver_view *view) {
+    const helio_behaviour before = watch->class;
+    const bool is_over = feed(watch, config, scene, view);
+    if (is_over) {
+        const bool is_ahead = watch->symptoms.forecast_ns != HELIO_NEVER &&
+                              watch->symptoms.value[HELIO_SYMPTOM_LAG] >= BEHIND;
+        watch->ahead = is_ahead ? watch->ahead + 1 : 0;
+    }
+    if (watch->class == HELIO_BEHAVIOUR_UNKNOWN) {
+        watch->class_ns = 0;
+    } else if (watch->class != before || watch->class_ns == 0) {
+        watch->class_ns = scene->interval->now_ns;
+    }
+    look_ahead(watch, scene, view);
+    return is_over;
 }

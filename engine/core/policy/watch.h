@@ -40,6 +40,17 @@ typedef enum helio_behaviour {
     HELIO_BEHAVIOUR_RECOVERING,     /* it is behind and catches up */
 } helio_behaviour;
 
+/* Whether packets that the receiver needs leave the history (docs/adr/0043-certain-loss.md). */
+typedef enum helio_outlook {
+    /* Not heard from, or a forecast that no second window has confirmed. */
+    HELIO_OUTLOOK_UNKNOWN,
+    HELIO_OUTLOOK_NONE,
+    /* In `left_ns`, at the current speeds. */
+    HELIO_OUTLOOK_AHEAD,
+    /* They have left it. */
+    HELIO_OUTLOOK_PAST,
+} helio_outlook;
+
 /* What a window showed. */
 typedef struct helio_symptoms {
     double value[HELIO_SYMPTOMS]; /* by helio_symptom; NONE is not used */
@@ -76,6 +87,22 @@ typedef struct helio_watch {
     helio_behaviour seen; /* by the last window alone */
     helio_behaviour class;
     helio_symptoms symptoms; /* of the last window */
+    /* Time since when it has its class; 0: unknown. */
+    int64_t class_ns;
+    /* Windows in a row with a loss ahead. */
+    uint32_t ahead;
+    helio_outlook outlook;
+    /* AHEAD: until the loss. */
+    int64_t left_ns;
+    /* Packets certainly lost, and those in the last interval. */
+    uint64_t gone;
+    uint64_t gone_lately;
+    /* Reported at the last sighting: packets beyond its position that it has room for. */
+    uint64_t room;
+    /* End of the last interval. */
+    int64_t fed_ns;
+    /* No packet before this is counted again. */
+    uint64_t gone_to;
 } helio_watch;
 
 typedef struct helio_watch_config {

@@ -289,14 +289,17 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
              is_further_behind(receiver, &receivers->receivers[paced]))) {
             stream->slow.paced = index;
         }
-        const int64_t forecast_ns = receiver->watch.symptoms.forecast_ns;
-        const bool is_safe = forecast_ns == HELIO_NEVER || !receiver->watch.symptoms.until_ns;
-        helio_set(&cells->state, (uint64_t)receiver->watch.class);
-        helio_set(&cells->forecast, is_safe ? 0 : (uint64_t)(forecast_ns > 0 ? forecast_ns : 1));
+        const helio_watch *watch = &receiver->watch;
+        const int64_t left_ns = watch->left_ns > 0 ? watch->left_ns : 1;
+        const int64_t to_wall_ns = moment.wall_ns - interval->now_ns;
+        helio_set(&cells->state, (uint64_t)watch->class);
+        helio_set(&cells->state_since,
+                  watch->class_ns ? (uint64_t)(to_wall_ns + watch->class_ns) : 0);
+        helio_set(&cells->forecast_state, (uint64_t)watch->outlook);
+        helio_set(&cells->forecast, watch->outlook == HELIO_OUTLOOK_AHEAD ? (uint64_t)left_ns : 0);
+        helio_count(&cells->lost_certain, watch->gone_lately);
         helio_set(&cells->slow_since,
-                  receiver->since_ns
-                      ? (uint64_t)(moment.wall_ns - (interval->now_ns - receiver->since_ns))
-                      : 0);
+                  receiver->since_ns ? (uint64_t)(to_wall_ns + receiver->since_ns) : 0);
     }
 }
 
