@@ -141,7 +141,7 @@ static void a_crawling_receiver_has_a_forecast_before_its_loss(void) {
             CHECK_EQUAL(m.watch.outlook, HELIO_OUTLOOK_PAST);
             CHECK(m.watch.gone <= m.lost + 1);
         }
-        CHECK(m.watch.gone + 2 * (uint64_t)m.rate >= m.lost);
+        CHECK(m.watch.gone + 4 * (uint64_t)m.rate >= m.lost);
     }
 }
 
