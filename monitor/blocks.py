@@ -10,6 +10,7 @@ from heliograph.monitor.header import Header
 from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.segment_file import SegmentFile
+from heliograph.monitor.sparse import Form, SparseHistogram
 
 __all__ = ["Blocks", "Budget"]
 
@@ -70,7 +71,9 @@ class Blocks:
         digits, lowest, highest = struct.unpack_from(f"{self._order}IQQ", data, 4)
         above, negative, total = struct.unpack_from(f"{self._order}QQQ", data, 32)
         counts = np.frombuffer(data, dtype=f"{self._order}u8", offset=HISTOGRAM_HEAD_BYTES)
-        return Histogram(counts.astype(np.uint64, copy=False), lowest, highest, digits, above, negative, total)
+        filled = np.flatnonzero(counts)
+        form = Form(digits, lowest, highest, cells)
+        return SparseHistogram(form, filled, counts[filled].astype(np.uint64), above, negative, total)
 
     def _cells(self, header: Header, offset: int) -> int:
         """Check the head of a histogram and that the file contains all of it; returns the number of cells."""

@@ -207,6 +207,8 @@ def merged(histograms: Iterable[Histogram]) -> Histogram | None:
     first = found[0]
     if any((h.digits, h.lowest, h.highest) != (first.digits, first.lowest, first.highest) for h in found):
         raise ValueError("histograms of different layouts cannot be added")
+    if len(found) == 1:
+        return first
     total = np.zeros(first.size, np.uint64)
     for histogram in found:
         cells, counts = histogram.filled()

@@ -19,7 +19,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Histogram, ObjectState
 from heliograph.monitor.modules.lane import Ledger, Portion
 from heliograph.monitor.modules.protocol import Direction, Topic
-from heliograph.monitor.packing.sparse import sparse_cells
+from heliograph.monitor.sparse import sparse_cells
 
 __all__ = ["NativeSink", "schema_of"]
 

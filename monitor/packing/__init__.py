@@ -9,6 +9,6 @@ from __future__ import annotations
 from heliograph.monitor.packing.decoder import Decoder, DecoderStats
 from heliograph.monitor.packing.encoder import Encoder
 from heliograph.monitor.packing.frame import Limits, PackingError
-from heliograph.monitor.packing.sparse import SparseHistogram
+from heliograph.monitor.sparse import SparseHistogram
 
 __all__ = ["Decoder", "DecoderStats", "Encoder", "Limits", "PackingError", "SparseHistogram"]

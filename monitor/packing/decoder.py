@@ -16,9 +16,9 @@ from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.packing.encoder import HEALTHS
 from heliograph.monitor.packing.frame import Head, Limits, PackingError, Reader, Work, unpack
-from heliograph.monitor.packing.sparse import Form, SparseHistogram, added
 from heliograph.monitor.packing.tables import CellName, Directory, Layout, Shape
 from heliograph.monitor.packing.varints import Numbers, Positions, positions, unzigzag
+from heliograph.monitor.sparse import Form, SparseHistogram, added
 
 __all__ = ["Decoder", "DecoderStats"]
 

@@ -18,9 +18,9 @@ from heliograph.engine import catalogue
 from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Cells, Event, Health, Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.packing.frame import Head, PackingError, pack
-from heliograph.monitor.packing.sparse import Form, changed, sparse_cells
 from heliograph.monitor.packing.tables import HISTOGRAM, WORD, CellName, Directory, Layout, Numbering, Shape, bits_of
 from heliograph.monitor.packing.varints import Numbers, encode, gaps, uint, zigzag
+from heliograph.monitor.sparse import Form, changed, sparse_cells
 
 __all__ = ["Encoder", "known_cells"]
 

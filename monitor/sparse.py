@@ -1,8 +1,8 @@
 """A histogram that stores only the cells that are not 0.
 
-A histogram of the engine has 27,648 cells (216 KiB), of which a few hundred are used. A decoder keeps histograms for
-every object of a fleet, and a forged frame may claim thousands. So the array of all cells is built only on request, for
-the caller. Percentiles, differences and sums do not need it.
+A histogram of the engine has 27,648 cells (216 KiB), of which a few hundred are used. Readers of segments keep several
+snapshots of every object of a fleet; a forged frame to a decoder may claim thousands of objects. So the array of all
+cells is built only on request, for the caller. Percentiles, differences and sums do not need it.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ class SparseHistogram(Histogram):
 
     @property
     def counts(self) -> Counts:
-        """All cells."""
+        """All cells; read-only."""
         dense = np.zeros(layout_of(self.digits, self.lowest, self.highest).cells, np.uint64)
         dense[self.cells] = self.numbers
+        dense.flags.writeable = False
         return dense
 
     @property
