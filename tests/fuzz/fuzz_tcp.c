@@ -36,12 +36,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     const bool is_receiver = data[0] & IS_RECEIVER;
+    helio_tcp_pairing pairing = {.instance = 5};
     const helio_tcp_limits limits = {
         .role = is_receiver ? HELIO_RUM_ROLE_RECEIVE : HELIO_RUM_ROLE_TRANSMIT,
         .packet_bytes = PACKET_BYTES,
         .read_bytes = 256,
         .backlog_bytes = 4096,
         .timeout_ns = HELIO_SECOND,
+        .pairing = &pairing,
     };
     helio_tcp_connection *connection =
         helio_tcp_connection_create(ends[0], &(helio_address){.family = 4}, &limits);
@@ -54,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             .role = is_receiver ? HELIO_RUM_ROLE_TRANSMIT : HELIO_RUM_ROLE_RECEIVE,
             .max_packet_bytes = PACKET_BYTES,
             .timeout_ms = 1000,
+            .instance = 9,
         };
         uint8_t bytes[HELIO_FRAME_HELLO_BYTES];
         helio_hello_encode(bytes, &hello);

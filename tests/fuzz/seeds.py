@@ -107,10 +107,11 @@ def portions(data: bytes, size: int) -> bytes:
 
 
 def connections(packets: list[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """What comes over a connection of either role: a hello, packets, signs of life; in large and small portions."""
+    """What comes over a connection of either role: a hello, packets, signs of life, a pair; in large and small portions."""
     stream = b"".join(frame(0x82, packet) for _, packet in packets if len(packet) <= 600) + frame(0x03)
+    stream += frame(0x04, bytes(4)) + frame(0x85)
     for role in (1, 2):
-        hello = frame(0x81, struct.pack(">4sBBHII", b"HRUM", 1, role, 0, 600, 1000))
+        hello = frame(0x81, struct.pack(">4sBBHIIQ", b"HRUM", 1, role, 1, 600, 1000, 9))
         for size in (255, 7, 1):
             for first in range(4):
                 yield f"role-{role}-by-{size}-{first}", bytes([first]) + portions(hello + stream, size)

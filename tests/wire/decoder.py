@@ -60,7 +60,7 @@ END = 0x80
 UNSUMMED = 0x0001
 """A feature of HELLO: data packets without a checksum are taken."""
 
-FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
+FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE", 0x04: "PAIR", 0x85: "CROSS"}
 
 
 class Malformed(ValueError):
@@ -238,9 +238,9 @@ def decode_frames(data: bytes) -> tuple[list[tuple[str, bytes]], bytes]:
 
 def decode_hello(body: bytes) -> Hello:
     """The body of a HELLO frame."""
-    if len(body) != 16:
+    if len(body) != 24:
         raise Malformed(f"a HELLO of {len(body)} bytes")
-    magic, version, role, features, longest, timeout = struct.unpack(">4sBBHII", body)
+    magic, version, role, features, longest, timeout = struct.unpack(">4sBBHII", body[:16])
     if magic != b"HRUM" or features & ~UNSUMMED or role not in (1, 2):
         raise Malformed("not a HELLO")
     return Hello(version, {1: "transmitter", 2: "receiver"}[role], longest, timeout)

@@ -162,6 +162,8 @@ enum { /* tsdu extension */
 enum { /* rum size */
     HELIO_RUM_HEAD = 0x4,
     HELIO_RUM_HELLO = 0x10,
+    HELIO_RUM_HELLO_SENT = 0x18,
+    HELIO_RUM_PAIR = 0x4,
     HELIO_RUM_MAGIC = 0x4852554d,
     HELIO_RUM_VERSION = 0x1,
 };
@@ -170,6 +172,8 @@ enum { /* rum kind */
     HELIO_RUM_KIND_HELLO = 0x81,
     HELIO_RUM_KIND_PACKET = 0x82,
     HELIO_RUM_KIND_ALIVE = 0x3,
+    HELIO_RUM_KIND_PAIR = 0x4,
+    HELIO_RUM_KIND_CROSS = 0x85,
 };
 
 enum { /* rum feature */

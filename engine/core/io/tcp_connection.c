@@ -28,8 +28,7 @@ enum {
     ALIVE_SHARE = 4, /* something is said four times within the timeout */
 };
 
-static __attribute__((format(printf, 2, 3))) void break_off(helio_tcp_connection *c,
-                                                            const char *format, ...) {
+void helio_tcp_break_off(helio_tcp_connection *c, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(c->why, sizeof c->why, format, arguments);
@@ -39,7 +38,7 @@ static __attribute__((format(printf, 2, 3))) void break_off(helio_tcp_connection
 }
 
 /* The other side is not what it should be. */
-#define REFUSE(c, ...) ((c)->is_stranger = true, break_off((c), __VA_ARGS__))
+#define REFUSE(c, ...) ((c)->is_stranger = true, helio_tcp_break_off((c), __VA_ARGS__))
 
 /* ---- memory ---- */
 
@@ -86,7 +85,7 @@ static void shrink_backlog(helio_tcp_connection *c) {
 
 static void push_backlog(helio_tcp_connection *c) {
     while (helio_tcp_backlog(c) > 0) {
-        const long sent = helio_direct_sendto(c->fd, c->backlog + c->backlog_start,
+        const long sent = helio_direct_sendto(c->out->fd, c->backlog + c->backlog_start,
                                               helio_tcp_backlog(c), SEND_FLAGS, NULL, 0);
         if (sent < 0) {
             if (!is_passing((int)-sent)) {
@@ -150,7 +149,7 @@ static void keep_frame(helio_tcp_connection *c, unsigned i, size_t skip) {
         c->left_out++;
         if (skip > 0) { /* half a frame was sent, and there is no memory for the other half */
             become_mute(c);
-            break_off(c, "no memory for what the connection does not take");
+            helio_tcp_break_off(c, "no memory for what the connection does not take");
         }
         return;
     }
@@ -179,10 +178,10 @@ static long send_queue(helio_tcp_connection *c) {
         uint8_t frame[LONE_BYTES];
         memcpy(frame, c->heads[0], HELIO_RUM_HEAD);
         memcpy(frame + HELIO_RUM_HEAD, c->parts[1].iov_base, c->parts[1].iov_len);
-        return helio_direct_sendto(c->fd, frame, c->queued_bytes, SEND_FLAGS, NULL, 0);
+        return helio_direct_sendto(c->out->fd, frame, c->queued_bytes, SEND_FLAGS, NULL, 0);
     }
     const struct msghdr message = {.msg_iov = c->parts, .msg_iovlen = 2 * (size_t)c->queued};
-    return helio_direct_sendmsg(c->fd, &message, SEND_FLAGS);
+    return helio_direct_sendmsg(c->out->fd, &message, SEND_FLAGS);
 }
 
 void helio_tcp_flush(helio_tcp_connection *c) {
@@ -216,6 +215,16 @@ static void add(helio_tcp_connection *c, uint8_t kind, const void *body, size_t 
     c->parts[2 * i] = (struct iovec){c->heads[i], HELIO_RUM_HEAD};
     c->parts[2 * i + 1] = (struct iovec){(void *)(uintptr_t)body, length};
     c->queued_bytes += HELIO_RUM_HEAD + length;
+}
+
+void helio_tcp_say(helio_tcp_connection *c, uint8_t kind, const void *body, size_t length) {
+    if (c->queued == HELIO_TCP_QUEUE) {
+        helio_tcp_flush(c);
+    }
+    if (!c->is_mute) {
+        add(c, kind, body, length);
+        helio_tcp_flush(c);
+    }
 }
 
 void helio_tcp_queue(helio_tcp_connection *c, const void *packet, size_t length, bool stable) {
@@ -269,6 +278,7 @@ static void stand(helio_tcp_connection *c) {
     c->buffer = buffer;
     c->buffer_bytes = buffer_bytes;
     c->state = HELIO_TCP_STANDING;
+    helio_tcp_pairing_add(c);
 }
 
 static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
@@ -294,6 +304,7 @@ static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
         const int64_t shorter_ns =
             timeout_ns < c->limits.timeout_ns ? timeout_ns : c->limits.timeout_ns;
         c->wants_sums = !(hello.features & HELIO_RUM_FEATURE_UNSUMMED);
+        c->instance = hello.instance;
         c->alive_ns =
             shorter_ns / ALIVE_SHARE > ALIVE_MIN_NS ? shorter_ns / ALIVE_SHARE : ALIVE_MIN_NS;
         stand(c);
@@ -329,46 +340,77 @@ static bool next_frame(helio_tcp_connection *c, helio_frame *frame) {
 static size_t take(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
     size_t count = 0;
     helio_frame frame;
-    while (count < limit && c->state != HELIO_TCP_BROKEN && next_frame(c, &frame)) {
+    while (count < limit && c->state != HELIO_TCP_BROKEN && !c->is_crossing &&
+           next_frame(c, &frame)) {
         if (frame.kind == HELIO_RUM_KIND_PACKET) {
             out[count++] =
                 (helio_datagram){.data = frame.body, .length = frame.length, .source = c->peer};
         } else if (frame.kind == HELIO_RUM_KIND_HELLO) {
             if (c->state == HELIO_TCP_STANDING) {
-                break_off(c, "it sent a second hello frame");
+                helio_tcp_break_off(c, "it sent a second hello frame");
             } else {
                 on_hello(c, &frame);
             }
+        } else if (frame.kind == HELIO_RUM_KIND_PAIR) {
+            helio_tcp_pairing_on_pair(c, &frame);
+        } else if (frame.kind == HELIO_RUM_KIND_CROSS) {
+            helio_tcp_pairing_on_cross(c);
         }
     }
     return count;
+}
+
+/* A connection that got the buffer of another by pairing may want a larger one. */
+static void enlarge_buffer(helio_tcp_connection *c) {
+    const size_t wanted = c->limits.read_bytes + HELIO_RUM_HEAD + c->limits.packet_bytes;
+    if (c->state != HELIO_TCP_STANDING || !pay(c, wanted - c->buffer_bytes, false)) {
+        return;
+    }
+    uint8_t *larger = malloc(wanted);
+    if (!larger) {
+        give_back(c, wanted - c->buffer_bytes);
+        return;
+    }
+    free(c->buffer);
+    c->buffer = larger;
+    c->buffer_bytes = wanted;
 }
 
 /* Reads once; false when nothing came. */
 static bool fill(helio_tcp_connection *c) {
     if (c->start == c->end) {
         c->start = c->end = 0;
+        if (c->buffer_bytes < c->limits.read_bytes && c->is_crossed) {
+            enlarge_buffer(c);
+        }
     } else if (c->buffer_bytes - c->end < c->limits.read_bytes) {
         memmove(c->buffer, c->buffer + c->start, c->end - c->start);
         c->end -= c->start;
         c->start = 0;
     }
-    const long got = helio_direct_recvfrom(c->fd, c->buffer + c->end, c->buffer_bytes - c->end,
+    const long got = helio_direct_recvfrom(c->in->fd, c->buffer + c->end, c->buffer_bytes - c->end,
                                            MSG_DONTWAIT, NULL, NULL);
     if (got > 0) {
         c->end += (size_t)got;
         return true;
     }
     if (got == 0) {
-        break_off(c, c->start == c->end ? "the other side closed it"
-                                        : "the other side closed it in the middle of a packet");
+        helio_tcp_break_off(c, c->start == c->end
+                                   ? "the other side closed it"
+                                   : "the other side closed it in the middle of a packet");
     } else if (!is_passing((int)-got)) {
-        break_off(c, "%s", strerror((int)-got));
+        helio_tcp_break_off(c, "%s", strerror((int)-got));
     }
     return false;
 }
 
 size_t helio_tcp_read(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
+    if (c->is_crossing) {
+        helio_tcp_pairing_turn(c);
+        if (c->is_crossing) {
+            return 0;
+        }
+    }
     size_t count = c->start < c->end ? take(c, out, limit) : 0;
     if (count == 0 && c->state != HELIO_TCP_BROKEN && fill(c)) {
         count = take(c, out, limit);
@@ -378,6 +420,9 @@ size_t helio_tcp_read(helio_tcp_connection *c, helio_datagram *out, size_t limit
 
 bool helio_tcp_has_frame(const helio_tcp_connection *c) {
     helio_frame frame;
+    if (c->is_crossing) { /* the other one of the pair reads on, once both wait */
+        return c->limits.role == HELIO_RUM_ROLE_RECEIVE && c->twin && c->twin->is_crossing;
+    }
     return c->state != HELIO_TCP_BROKEN &&
            helio_frame_decode(c->buffer + c->start, c->end - c->start, c->limits.packet_bytes,
                               &frame) != HELIO_FRAME_PARTIAL;
@@ -414,16 +459,21 @@ void helio_tcp_tend(helio_tcp_connection *c, int64_t now_ns) {
         c->heard_ns = now_ns;
     }
     const int64_t timeout_ns = c->limits.timeout_ns;
+    if (c->is_mute && c->in != c->out && c->state == HELIO_TCP_STANDING) {
+        helio_tcp_break_off(c, "it cannot be written to");
+    }
     if (c->state == HELIO_TCP_STANDING) {
         stay_alive(c, now_ns);
+        helio_tcp_pairing_offer(c);
         if (now_ns - c->heard_ns >= timeout_ns) {
-            break_off(c, "nothing was received for %.3g seconds%s", (double)timeout_ns * 1e-9,
-                      c->start == c->end ? "" : ", since it stopped in the middle of a packet");
+            helio_tcp_break_off(
+                c, "nothing was received for %.3g seconds%s", (double)timeout_ns * 1e-9,
+                c->start == c->end ? "" : ", since it stopped in the middle of a packet");
         }
     } else if (c->state == HELIO_TCP_GREETING && !c->is_paused &&
                now_ns - c->born_ns >= (timeout_ns < GREETING_NS ? timeout_ns : GREETING_NS)) {
         if (helio_tcp_backlog(c) > 0) {
-            break_off(c, "no answer");
+            helio_tcp_break_off(c, "no answer");
         } else {
             REFUSE(c, "it sent no hello frame in time");
         }
@@ -431,8 +481,25 @@ void helio_tcp_tend(helio_tcp_connection *c, int64_t now_ns) {
     helio_tcp_flush(c);
 }
 
-uint32_t helio_tcp_interest(const helio_tcp_connection *c) {
-    return (c->is_paused ? 0 : EPOLLIN) | (helio_tcp_backlog(c) > 0 ? EPOLLOUT : 0);
+static void watch_socket(helio_tcp_watch *watch, int epoll, int fd, uint32_t wanted, void *data) {
+    if (watch->events && (!wanted || watch->fd != fd)) {
+        epoll_ctl(epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+        watch->events = 0;
+    }
+    struct epoll_event event = {.events = wanted, .data.ptr = data};
+    if (wanted != watch->events &&
+        epoll_ctl(epoll, watch->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0) {
+        *watch = (helio_tcp_watch){fd, wanted};
+    }
+}
+
+void helio_tcp_watch_connection(helio_tcp_watch watches[2], int epoll,
+                                const helio_tcp_connection *c, void *data) {
+    const uint32_t in = !c || c->is_paused || c->is_crossing ? 0 : EPOLLIN;
+    const uint32_t out = c && helio_tcp_backlog(c) > 0 ? EPOLLOUT : 0;
+    const bool is_one = !c || c->in == c->out;
+    watch_socket(&watches[0], epoll, c ? c->in->fd : -1, is_one ? in | out : in, data);
+    watch_socket(&watches[1], epoll, c ? c->out->fd : -1, is_one ? 0 : out, data);
 }
 
 /* ---- life ---- */
@@ -441,6 +508,7 @@ static void say_hello(helio_tcp_connection *c) {
     const helio_hello hello = {
         .version = HELIO_RUM_VERSION,
         .role = c->limits.role,
+        .instance = c->limits.pairing ? c->limits.pairing->instance : 0,
         .features = HELIO_RUM_FEATURE_UNSUMMED,
         .max_packet_bytes = (uint32_t)c->limits.packet_bytes,
         .timeout_ms = (uint32_t)(c->limits.timeout_ns / HELIO_MILLISECOND),
@@ -453,11 +521,15 @@ static void say_hello(helio_tcp_connection *c) {
 helio_tcp_connection *helio_tcp_connection_create(int fd, const helio_address *peer,
                                                   const helio_tcp_limits *limits) {
     helio_tcp_connection *c = calloc(1, sizeof *c);
-    if (!c) {
+    helio_tcp_socket *socket = malloc(sizeof *socket);
+    if (!c || !socket) {
         close(fd);
+        free(c);
+        free(socket);
         return NULL;
     }
-    c->fd = fd;
+    *socket = (helio_tcp_socket){.fd = fd, .halves = 2};
+    c->in = c->out = socket;
     c->peer = *peer;
     c->limits = *limits;
     if (pay(c, sizeof *c + 2 * (uint64_t)GREETING_BYTES, false)) {
@@ -475,24 +547,40 @@ helio_tcp_connection *helio_tcp_connection_create(int fd, const helio_address *p
 
 /* Unread bytes would make the kernel reset the connection and throw away what it has yet to
  * deliver. */
-static void read_the_last(helio_tcp_connection *c) {
-    for (int i = 0; i < LAST_READS && c->buffer; i++) {
-        if (recv(c->fd, c->buffer, c->buffer_bytes, MSG_DONTWAIT) <= 0) {
+static void read_the_last(int fd, uint8_t *buffer, size_t bytes) {
+    for (int i = 0; i < LAST_READS && buffer; i++) {
+        if (recv(fd, buffer, bytes, MSG_DONTWAIT) <= 0) {
             return;
         }
     }
+}
+
+/* The connection needs one direction of a socket no more. */
+static void release(helio_tcp_connection *c, helio_tcp_socket *socket) {
+    if (--socket->halves > 0) {
+        return;
+    }
+    if (c->state == HELIO_TCP_STANDING) {
+        read_the_last(socket->fd, c->buffer, c->buffer_bytes);
+    }
+    shutdown(socket->fd, SHUT_RDWR); /* also for copies of the descriptor in forked children */
+    close(socket->fd);
+    free(socket);
 }
 
 void helio_tcp_connection_destroy(helio_tcp_connection *c) {
     if (!c) {
         return;
     }
+    helio_tcp_pairing_remove(c);
     if (c->state == HELIO_TCP_STANDING) {
         helio_tcp_flush(c);
-        read_the_last(c);
     }
-    shutdown(c->fd, SHUT_RDWR); /* also for copies of the descriptor in forked children */
-    close(c->fd);
+    if (c->in != c->out) {
+        shutdown(c->out->fd, SHUT_WR); /* its other direction belongs to another connection */
+    }
+    release(c, c->out);
+    release(c, c->in);
     helio_account_give(c->limits.account, c->charged);
     free(c->buffer);
     free(c->copies);

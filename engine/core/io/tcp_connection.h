@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 
 #include "io/driver.h"
+#include "io/tcp_pairing.h"
 #include "wire/frame.h"
 
 enum {
@@ -36,18 +37,38 @@ typedef struct helio_tcp_limits {
     size_t read_bytes;    /* wanted of one read */
     size_t backlog_bytes; /* hard limit */
     int64_t timeout_ns;
-    helio_account *account; /* pays for the memory; a transmitter's goes beyond its limit */
+    helio_account *account;     /* pays for the memory; a transmitter's goes beyond its limit */
+    helio_tcp_pairing *pairing; /* of the instance; NULL: it pairs none */
 } helio_tcp_limits;
 
-typedef struct helio_tcp_connection {
+/* A socket, each direction of which belongs to a connection. */
+typedef struct helio_tcp_socket {
     int fd;
+    unsigned halves; /* directions in use */
+} helio_tcp_socket;
+
+/* What an epoll instance waits for at a socket. */
+typedef struct helio_tcp_watch {
+    int fd;
+    uint32_t events; /* 0: nothing */
+} helio_tcp_watch;
+
+typedef struct helio_tcp_connection {
+    /* Read from and written to; one, but for pairs. */
+    helio_tcp_socket *in, *out;
     helio_tcp_state state;
-    bool is_stranger; /* BROKEN: and it never was one of ours */
-    bool is_mute;     /* nothing can be written any more; there may be something to read */
-    bool is_paused;   /* nothing is read, so silence says nothing */
-    bool is_excess;   /* there are too many: it may not stand */
-    bool was_excess;  /* BROKEN: for that */
-    bool wants_sums;  /* the other side refuses data packets without a checksum */
+    bool is_stranger;   /* BROKEN: and it never was one of ours */
+    bool is_mute;       /* nothing can be written any more; there may be something to read */
+    bool is_paused;     /* nothing is read, so silence says nothing */
+    bool is_excess;     /* there are too many: it may not stand */
+    bool was_excess;    /* BROKEN: for that */
+    bool wants_sums;    /* the other side refuses data packets without a checksum */
+    bool is_listed;     /* for pairing */
+    bool is_crossing;   /* CROSS was read, and not yet that of the twin */
+    bool is_crossed;    /* exchanged, at the side that reads or that writes */
+    uint64_t instance;  /* number of the other side's */
+    uint64_t looked_at; /* changes of the pairing when a twin was last looked for */
+    struct helio_tcp_connection *next, *twin; /* of the pairing; the one offered with it */
     helio_address peer;
     helio_tcp_limits limits;
     char why[HELIO_TCP_WHY];
@@ -91,6 +112,12 @@ bool helio_tcp_has_frame(const helio_tcp_connection *connection);
 void helio_tcp_queue(helio_tcp_connection *connection, const void *packet, size_t length,
                      bool stable);
 void helio_tcp_flush(helio_tcp_connection *connection);
+/* Sends a frame of another kind behind all that is queued. */
+void helio_tcp_say(helio_tcp_connection *connection, uint8_t kind, const void *body, size_t length);
+
+/* It becomes BROKEN for this reason. */
+__attribute__((format(printf, 2, 3))) void helio_tcp_break_off(helio_tcp_connection *connection,
+                                                               const char *format, ...);
 
 static inline size_t helio_tcp_backlog(const helio_tcp_connection *connection) {
     return connection->backlog_end - connection->backlog_start;
@@ -99,7 +126,9 @@ static inline size_t helio_tcp_backlog(const helio_tcp_connection *connection) {
 /* Looks at the clock: says that it is alive, and breaks when the other side is not. */
 void helio_tcp_tend(helio_tcp_connection *connection, int64_t now_ns);
 
-/* The events that an epoll instance waits for; 0: none. */
-uint32_t helio_tcp_interest(const helio_tcp_connection *connection);
+/* Brings what an epoll instance waits for up to date, for reading and for writing; NULL: it waits
+ * for nothing any more. */
+void helio_tcp_watch_connection(helio_tcp_watch watches[2], int epoll,
+                                const helio_tcp_connection *connection, void *data);
 
 #endif

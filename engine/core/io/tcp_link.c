@@ -18,6 +18,7 @@
 struct helio_tcp_pool {
     helio_tcp_pool **slot;
     helio_tcp_link *links;
+    helio_tcp_pairing pairing;
     size_t users;
 };
 
@@ -30,9 +31,14 @@ helio_tcp_pool *helio_tcp_pool_acquire(helio_tcp_pool **slot) {
             return NULL;
         }
         (*slot)->slot = slot;
+        helio_tcp_pairing_init(&(*slot)->pairing);
     }
     (*slot)->users++;
     return *slot;
+}
+
+helio_tcp_pairing *helio_tcp_pool_pairing(helio_tcp_pool *pool) {
+    return &pool->pairing;
 }
 
 void helio_tcp_pool_release(helio_tcp_pool *pool) {
@@ -107,10 +113,7 @@ static void unlink_from_pool(helio_tcp_link *link) {
 }
 
 static void unwatch(helio_tcp_leg *leg) {
-    if (leg->watched) {
-        epoll_ctl(leg->epoll, EPOLL_CTL_DEL, leg->link->connection->fd, NULL);
-        leg->watched = 0;
-    }
+    helio_tcp_watch_connection(leg->watched, leg->epoll, NULL, leg);
 }
 
 void helio_tcp_link_leave(helio_tcp_leg *leg) {
@@ -135,16 +138,7 @@ void helio_tcp_link_leave(helio_tcp_leg *leg) {
 /* ---- watching ---- */
 
 void helio_tcp_leg_watch(helio_tcp_leg *leg) {
-    const helio_tcp_connection *connection = leg->link->connection;
-    const uint32_t wanted = connection ? helio_tcp_interest(connection) : 0;
-    if (wanted == leg->watched) {
-        return;
-    }
-    struct epoll_event event = {.events = wanted, .data.ptr = leg};
-    const int operation = leg->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if (epoll_ctl(leg->epoll, operation, connection->fd, &event) == 0) {
-        leg->watched = wanted;
-    }
+    helio_tcp_watch_connection(leg->watched, leg->epoll, leg->link->connection, leg);
 }
 
 /* ---- connections ---- */

@@ -21,7 +21,7 @@ typedef struct helio_tcp_leg {
     bool has_stood;             /* the link, at some time since it was joined */
     uint16_t port;              /* of the channel's stream */
     int epoll;                  /* watches the connection for the channel */
-    uint32_t watched;           /* what for */
+    helio_tcp_watch watched[2]; /* and how */
     helio_channel_counters *counters;
     void *context;
     void (*on_packet)(void *context, const helio_datagram *packet);
@@ -48,6 +48,8 @@ struct helio_tcp_link {
 
 /* The pool in *slot, made when there is none. NULL: no memory. */
 helio_tcp_pool *helio_tcp_pool_acquire(helio_tcp_pool **slot);
+/* Connections of its instance that may be paired. */
+helio_tcp_pairing *helio_tcp_pool_pairing(helio_tcp_pool *pool);
 /* Frees it when no link is left. */
 void helio_tcp_pool_release(helio_tcp_pool *pool);
 /* No stream of the pool has the port. */

@@ -19,7 +19,7 @@
 #include "base/moment.h"
 #include "base/random.h"
 #include "io/tcp.h"
-#include "io/tcp_connection.h"
+#include "io/tcp_link.h"
 #include "io/tcp_socket.h"
 
 #define REFUSAL_EVERY_NS HELIO_SECOND
@@ -41,15 +41,16 @@ enum {
 typedef struct tcp_peer {
     struct tcp_peer *next; /* of those that are gone */
     helio_tcp_connection *connection;
-    uint32_t watched; /* what the epoll instance waits for */
-    bool is_standing; /* and reported */
-    uint64_t number;  /* of its coming */
+    helio_tcp_watch watched[2]; /* what the epoll instance waits for */
+    bool is_standing;           /* and reported */
+    uint64_t number;            /* of its coming */
 } tcp_peer;
 
 typedef struct tcp_listen {
     helio_channel base;
     helio_channel_config config;
     helio_tcp_limits limits;
+    helio_tcp_pool *pool; /* NULL: connections are not paired */
     int listener;
     bool is_watched; /* the listener */
     int64_t accept_after_ns;
@@ -81,15 +82,7 @@ static void tell(const tcp_listen *tcp, helio_channel_event event, const helio_a
 /* ---- connections come and go ---- */
 
 static void watch(const tcp_listen *tcp, tcp_peer *peer) {
-    const uint32_t wanted = helio_tcp_interest(peer->connection);
-    if (wanted == peer->watched) {
-        return;
-    }
-    struct epoll_event event = {.events = wanted, .data.ptr = peer};
-    const int operation = !peer->watched ? EPOLL_CTL_ADD : wanted ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
-    if (epoll_ctl(tcp->base.fds[0], operation, peer->connection->fd, &event) == 0) {
-        peer->watched = wanted;
-    }
+    helio_tcp_watch_connection(peer->watched, tcp->base.fds[0], peer->connection, peer);
 }
 
 static void watch_listener(tcp_listen *tcp, bool wanted) {
@@ -117,9 +110,7 @@ static void destroy_gone(tcp_listen *tcp) {
 /* Takes out peers[i]. */
 static void remove_peer(tcp_listen *tcp, size_t i) {
     tcp_peer *peer = tcp->peers[i];
-    if (peer->watched) {
-        epoll_ctl(tcp->base.fds[0], EPOLL_CTL_DEL, peer->connection->fd, NULL);
-    }
+    helio_tcp_watch_connection(peer->watched, tcp->base.fds[0], NULL, peer);
     tcp->proven_count -= tcp->proven[i];
     tcp->count--;
     tcp->peers[i] = tcp->peers[tcp->count];
@@ -262,6 +253,9 @@ static void listen_close(helio_channel *channel) {
         remove_peer(tcp, tcp->count - 1);
     }
     destroy_gone(tcp);
+    if (tcp->pool) {
+        helio_tcp_pool_release(tcp->pool);
+    }
     if (tcp->listener >= 0) {
         watch_listener(tcp, false);
         close(tcp->listener);
@@ -531,6 +525,8 @@ int helio_tcp_listen_open(const helio_channel_config *config, helio_channel **ou
                                      .backlog_bytes = BACKLOG_BYTES,
                                      .timeout_ns = config->timeout_ns,
                                      .account = config->account};
+    tcp->pool = config->pool ? helio_tcp_pool_acquire(config->pool) : NULL;
+    tcp->limits.pairing = tcp->pool ? helio_tcp_pool_pairing(tcp->pool) : NULL;
     helio_random_init(&tcp->random, config->seed);
     tcp->salt = helio_random_next(&tcp->random);
     const int error = set_up(tcp);

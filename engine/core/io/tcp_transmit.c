@@ -124,7 +124,8 @@ static int join_links(tcp_transmit *tcp) {
                    .read_bytes = READ_BYTES,
                    .backlog_bytes = config->backlog_limit,
                    .timeout_ns = config->timeout_ns,
-                   .account = config->account},
+                   .account = config->account,
+                   .pairing = config->pool ? helio_tcp_pool_pairing(tcp->pool) : NULL},
     };
     helio_random random;
     helio_random_init(&random, config->seed);
@@ -282,7 +283,7 @@ static void transmit_tend(helio_channel *channel, int64_t now) {
         if (connection && accounts_for(&tcp->legs[i])) {
             counters->connections++;
             counters->backlog_bytes += helio_tcp_backlog(connection);
-            counters->kernel_backlog_bytes += helio_tcp_unacknowledged(connection->fd);
+            counters->kernel_backlog_bytes += helio_tcp_unacknowledged(connection->out->fd);
         }
     }
     if (tcp->is_waiting) {

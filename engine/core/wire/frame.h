@@ -11,7 +11,7 @@
 
 #include "generated/protocol.h"
 
-enum { HELIO_FRAME_HELLO_BYTES = HELIO_RUM_HEAD + HELIO_RUM_HELLO };
+enum { HELIO_FRAME_HELLO_BYTES = HELIO_RUM_HEAD + HELIO_RUM_HELLO_SENT };
 
 typedef struct helio_frame {
     uint8_t kind; /* HELIO_RUM_KIND_*, or one not known that may be skipped */
@@ -39,6 +39,7 @@ typedef struct helio_hello {
     uint8_t version;
     uint8_t role;              /* HELIO_RUM_ROLE_* */
     uint16_t features;         /* HELIO_RUM_FEATURE_* */
+    uint64_t instance;         /* its number, the same on all connections; 0: none */
     uint32_t max_packet_bytes; /* largest PGM packet it sends and takes */
     uint32_t timeout_ms;       /* it breaks off when it hears nothing for as long */
 } helio_hello;
