@@ -34,9 +34,9 @@ HIGHEST = {
     "udp turn-around": 1819,
     "udp send": 540,
     "udp idle": 241,
-    "tcp turn-around": 1974,
-    "tcp idle": 328,
-    "tcp message": 95,
+    "tcp turn-around": 1811,
+    "tcp idle": 336,
+    "tcp message": 92,
     "shm turn-around": 1643,
     "shm idle": 213,
 }
