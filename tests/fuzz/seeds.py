@@ -107,7 +107,7 @@ def portions(data: bytes, size: int) -> bytes:
 
 
 def connections(packets: list[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """What comes over a connection of either role: a hello, packets, signs of life, a pair; in large and small portions."""
+    """What comes over a connection of either role: hello, packets, signs of life, a pair; in portions."""
     stream = b"".join(frame(0x82, packet) for _, packet in packets if len(packet) <= 600) + frame(0x03)
     stream += frame(0x04, bytes(4)) + frame(0x85)
     for role in (1, 2):
