@@ -535,8 +535,8 @@ enum { /* indexes of a transmitter's histograms */
     X(round_trip, GAUGE, "nanoseconds", 0, "round_trip", "", "", "Smoothed round trip time to the receiver; 0: unknown.") \
     X(state, GAUGE, "", 0, "state", "", "", "Progress: 0 unknown, 1 keeps up, 2 falls behind, 3 stalled, 4 silent or left, 5 catches up.") \
     X(forecast, GAUGE, "nanoseconds", 0, "forecast", "", "", "Time until packets the receiver needs leave the history at the current rate. Valid only while forecast_state is 2, else 0.") \
-    X(forecast_state, GAUGE, "", 0, "forecast_state", "", "", "Forecast of loss: 0 unknown (not heard from, or not confirmed yet), 1 none, 2 loss ahead (forecast has the time), 3 already past: packets it needs have left the history.") \
-    X(lost_certain, COUNTER, "packets", 0, "lost_certain", "", "", "Packets that left the history before the receiver had them or room for them, counted at the sender at once. Not counted while the receiver is suspended or expelled.") \
+    X(forecast_state, GAUGE, "", 0, "forecast_state", "", "", "Forecast of loss: 0 unknown, 1 none, 2 ahead (forecast has the time), 3 past: packets it needs have left the history.") \
+    X(lost_certain, COUNTER, "packets", 0, "lost_certain", "", "", "Packets that left the history before the receiver had them or room for them, counted by the source at once. Not counted while the receiver is suspended or expelled.") \
     X(state_since, GAUGE, "nanoseconds", 0, "state_since", "", "", "Wall clock time since when the receiver is in its state; 0: state unknown.") \
     X(slow_since, GAUGE, "nanoseconds", 0, "slow_since", "", "", "Wall clock time since when a symptom is over its threshold; 0: none is.") \
     X(suspensions, COUNTER, "", 0, "suspensions", "", "", "Times the receiver was suspended for being slow, or would have been.") \
