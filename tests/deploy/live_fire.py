@@ -243,6 +243,12 @@ def _garbage(fleet: Fleet) -> None:
     fleet.spawn("garbage", [sys.executable, "-c", script])
 
 
+def _lossy(fleet: Fleet) -> None:
+    """Start a steady feed above the least rate that has a ratio, and a receiver that loses packets of it."""
+    fleet.actor("flood", "feed", rate=2000, topics=["STEADY"])
+    fleet.actor("lossy", "receiver", topics=["STEADY"], options={"inject_loss": 0.05})
+
+
 def _dies(fleet: Fleet) -> None:
     fleet.kill("alpha", signal.SIGKILL)
     fleet.running.pop("alpha").wait()
@@ -291,9 +297,9 @@ FULL: tuple[tuple[Fault, ...], ...] = (
         ),
         Fault(
             "NakRatioHigh",
-            "feed",
+            "flood",
             "a receiver that loses 5 % of its packets",
-            lambda f: f.actor("lossy", "receiver", options={"inject_loss": 0.05}),
+            _lossy,
             lambda f: f.end("lossy"),
             240,
             150,
