@@ -48,7 +48,7 @@ _KEPT_PER_SERIES = 2
 """Line beginnings kept for each series of the limit: series beside the limit, and series that are gone."""
 
 _Wanted = tuple[str, tuple[str, ...], bool]
-"""What an answer depends on: the Accept header, names of families (none: all), whether it is compressed."""
+"""An answer depends on the Accept header, the names of families (none: all), and whether it is compressed."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:

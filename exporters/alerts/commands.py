@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from heliograph.exporters.alerts.check import Finding, check, of_flights, of_prometheus
 from heliograph.exporters.alerts.render import FILES
 from heliograph.exporters.alerts.settings import DEFAULT, PREFIX, Alert, load
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.text import printable
+
+if TYPE_CHECKING:
+    from heliograph.exporters.alerts.check import Finding
 
 __all__ = ["command"]
 
@@ -87,6 +90,8 @@ def _render(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    from heliograph.exporters.alerts.check import check, of_flights, of_prometheus  # needs prometheus-client
+
     settings = load(arguments.settings)
     if arguments.step is not None and not arguments.step >= 0.01:
         raise UserError("--step must be at least 0.01")
