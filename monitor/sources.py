@@ -15,7 +15,7 @@ from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, percent_text
 
-__all__ = ["ACTIONS", "OTHER_ACTION", "ReceiverOfStream", "StreamRow", "receivers_of", "streams"]
+__all__ = ["ACTIONS", "FORECASTS", "OTHER_ACTION", "ReceiverOfStream", "StreamRow", "receivers_of", "streams"]
 
 _MILLION = 1e6
 CRYING_SHARE = 0.5
@@ -29,6 +29,8 @@ ACTIONS: Mapping[int, str] = {
 """The values of the statistic `action` of a tx_receiver: names of the catalogue's actions that last, "" for none."""
 OTHER_ACTION = "other"
 """An action unknown to this version."""
+FORECASTS = ("", "none", "ahead", "past")
+"""Forecast of loss, indexed by the value of the statistic `forecast_state`."""
 _RATE_STATES = ("", "lowered", "raised")
 
 
@@ -72,8 +74,14 @@ class ReceiverOfStream:
     """The same over the interval; None: no requests in it, or no earlier snapshot of it."""
     naks_shed: int
     """Requests that were not repaired, because the receiver is over its limit or under an action."""
-    forecast_ns: int
-    """Time until the packets it needs leave the history, at current rates, ns; 0: they will not."""
+    forecast: str
+    """Forecast of loss, see `FORECASTS`; empty: unknown."""
+    forecast_ns: int | None
+    """Time until the packets it needs leave the history, at current rates, ns; None unless `forecast` is "ahead"."""
+    lost_certain: int
+    """Packets that left the history before it had them or room for them."""
+    since_ns: int
+    """Wall clock time since when it is in its class, ns; 0: unknown."""
     blame_ns: int
     """Time that data waited for this receiver alone, ns."""
     slow_ns: int
@@ -99,6 +107,8 @@ class ReceiverOfStream:
         if self.behaviour not in (Behaviour.OK, Behaviour.UNKNOWN):
             behind = f", {duration_text(self.lag_ns)} behind" if self.lag_ns else ""
             parts.append(f"{self.behaviour.words}{behind}")
+        if self.forecast == "past":
+            parts.append("packets it needs have left the history")
         if self.forecast_ns:
             parts.append(f"packets it needs leave the history in {duration_text(self.forecast_ns)}")
         if (self.nak_share_lately or 0.0) >= CRYING_SHARE:
@@ -106,6 +116,11 @@ class ReceiverOfStream:
         if self.blame_ns:
             parts.append(f"data waited {duration_text(self.blame_ns)} for it")
         return "; ".join(parts)
+
+    @property
+    def forecast_text(self) -> str:
+        """The forecast as text: a time, "none" or "past"; a dash if unknown."""
+        return duration_text(self.forecast_ns) if self.forecast_ns else self.forecast or "-"
 
     @property
     def called(self) -> str:
@@ -200,6 +215,7 @@ def receivers_of(current: Snapshot, previous: Snapshot | None = None) -> list[Re
 def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: ObjectState) -> ReceiverOfStream:
     values = item.values
     reports = values.get("reports_received", 0) > 0
+    forecast = values.get("forecast_state", 0)
     state, since = values.get("state", 0), values.get("slow_since", 0)
     nak_share, nak_share_lately = before.shares(owner, item, "naks_received")
     return ReceiverOfStream(
@@ -222,7 +238,10 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         nak_share=nak_share,
         nak_share_lately=nak_share_lately,
         naks_shed=values.get("naks_shed", 0),
-        forecast_ns=values.get("forecast", 0),
+        forecast=FORECASTS[forecast] if forecast < len(FORECASTS) else "",
+        forecast_ns=values.get("forecast", 0) or None,
+        lost_certain=values.get("lost_certain", 0),
+        since_ns=values.get("state_since", 0),
         blame_ns=values.get("blame_time", 0),
         slow_ns=max(0, current.time_ns - since) if since else 0,
         suspensions=values.get("suspensions", 0),

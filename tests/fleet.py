@@ -159,6 +159,8 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                     "buffer_fill": _FILLS[name],
                     "round_trip": _ROUND_TRIP,
                     "forecast": _FORECAST if name == "slow" else 0,
+                    "forecast_state": 2 if name == "slow" else 1,
+                    "state_since": now_ns - 3_500_000_000 if name == "slow" else 0,
                     "slow_since": now_ns - 2_500_000_000 if name == "slow" else 0,
                     "suspensions": 1 if name == "slow" else 0,
                 },

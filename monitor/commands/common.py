@@ -11,8 +11,9 @@ from heliograph.monitor.commands.arguments import add_segments_option, tell
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler, segment_folder
+from heliograph.monitor.text import printable
 
-__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "only", "sampler_of"]
+__all__ = ["Subparsers", "add_command", "add_instance_option", "chosen", "folder_of", "only", "sampler_of"]
 
 Subparsers = argparse._SubParsersAction
 
@@ -56,6 +57,19 @@ def sampler_of(arguments: argparse.Namespace) -> Sampler:
         UserError: The named directory does not exist.
     """
     return Sampler(folder_of(arguments), all_users=arguments.all_users, tell=tell)
+
+
+def chosen(snapshot: Snapshot, pattern: str | None) -> Snapshot:
+    """Keep the instances whose name matches a shell pattern, as `only` does; for the first snapshot of a command.
+
+    Raises:
+        UserError: No instance matches.
+    """
+    found = only(snapshot, pattern)
+    if pattern is not None and not found.instances:
+        names = ", ".join(sorted({printable(item.name) for item in snapshot.instances}))
+        raise UserError(f"no instance matches {pattern!r}; " + (f"instances: {names}" if names else "there is none"))
+    return found
 
 
 def only(snapshot: Snapshot, pattern: str | None) -> Snapshot:

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from datetime import datetime
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
+from heliograph.monitor.commands.arguments import add_collect_option, open_source
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.text import bytes_text, count_text, printable, table
@@ -30,6 +31,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "heliograph losses --instance 'desk*'",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object per stream and cause, one per line")
+    add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -73,13 +75,14 @@ def loss_lines(rows: Sequence[LossRow], snapshot: Snapshot) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Take one snapshot and print the losses."""
-    with sampler_of(arguments) as sampler:
+    with open_source(arguments) as sampler:
         snapshot = sampler.sample(histograms=False)
-    wanted = {item.name for item in only(snapshot, arguments.instance).instances}
+    shown = chosen(snapshot, arguments.instance)
+    wanted = {item.name for item in shown.instances}
     rows = [row for row in losses(snapshot) if row.instance in wanted]  # senders are searched in all instances
     if arguments.json:
         for row in rows:
             print(json_text(asdict(row)))
         return 0
-    print("\n".join(loss_lines(rows, only(snapshot, arguments.instance))))
+    print("\n".join(loss_lines(rows, shown)))
     return 0

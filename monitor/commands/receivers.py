@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.clocks import clocks_text
-from heliograph.monitor.commands.arguments import interval, positive
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
+from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen, only
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, receivers_of
@@ -39,6 +39,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--interval", metavar="SECONDS", type=interval, help="repeat at this interval until Ctrl-C")
     parser.add_argument("--count", metavar="N", type=positive, help="with --interval: stop after N lists")
     parser.add_argument("--json", action="store_true", help="one JSON object per receiver, one per line")
+    add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -69,7 +70,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
             clocks_text(item.clocks),
             count_text(item.naks),
             percent_text(item.nak_share),
-            duration_text(item.forecast_ns or None),
+            item.forecast_text,
             duration_text(item.blame_ns or None),
             f"{duration_text(item.silent_ns)} ago",
             item.reason,
@@ -100,9 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("--count needs --interval, the time between two lists")
     previous: Snapshot | None = None
     shown = 0
-    with sampler_of(arguments) as sampler:
+    with open_source(arguments) as sampler:
         while True:
-            current = running(only(sampler.sample(histograms=False), arguments.instance))
+            keep = only if shown else chosen
+            current = running(keep(sampler.sample(histograms=False), arguments.instance))
             found = worst(receivers_of(current, previous), arguments.worst)
             gap = [""] if shown and not arguments.json else []
             lines = [*gap, *listing(found, arguments.json)]

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
+from heliograph.monitor.commands.arguments import add_collect_option, open_source
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen, only
 from heliograph.monitor.localise import Location, locate
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.reconciliation import Account, Crossing, accounts, crossings, is_quiet, sentence
-from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.sampler import Source
 from heliograph.monitor.text import printable, table
 
 __all__ = ["book_lines", "command"]
@@ -46,6 +47,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--all", action="store_true", help="print every sum, not only those that do not add up")
     parser.add_argument("--json", action="store_true", help="one JSON object with every sum")
+    add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -60,9 +62,9 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _sample(sampler: Sampler, pattern: str | None, wait: float) -> tuple[Snapshot, bool | None]:
+def _sample(sampler: Source, pattern: str | None, wait: float) -> tuple[Snapshot, bool | None]:
     """Take a snapshot and tell whether traffic is quiet; None: the caller did not ask to wait."""
-    snapshot = only(sampler.sample(histograms=False), pattern)
+    snapshot = chosen(sampler.sample(histograms=False), pattern)
     if wait <= 0:
         return snapshot, None
     until = time.monotonic() + wait
@@ -210,7 +212,7 @@ def _fields(
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconcile and print; returns 1 when a sum does not add up."""
-    with sampler_of(arguments) as sampler:
+    with open_source(arguments) as sampler:
         snapshot, quiet = _sample(sampler, arguments.instance, arguments.wait)
     rows, ends, losses = accounts(snapshot), crossings(snapshot), locate(None, snapshot)
     if arguments.json:

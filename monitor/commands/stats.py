@@ -16,7 +16,7 @@ from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor import latency
 from heliograph.monitor.clocks import ONE_WAY, Clocks, OneWay, clocks_of
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, printable
@@ -182,7 +182,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.scope is not None and arguments.scope not in catalogue.scopes():
         raise UserError(f"unknown scope {arguments.scope!r}; scopes: {', '.join(catalogue.scopes())}")
     with open_source(arguments) as source:
-        snapshot = only(source.sample(), arguments.instance)
+        snapshot = chosen(source.sample(), arguments.instance)
         absence = source.absence
     if arguments.json:
         sys.stdout.write(json_text(snapshot_fields(snapshot, arguments.scope), indent=2))

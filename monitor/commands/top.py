@@ -22,7 +22,7 @@ from heliograph.monitor import fleet, sources
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.clocks import clocks_text
 from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen, only
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sampler import Source
 from heliograph.monitor.text import (
@@ -167,7 +167,7 @@ def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None
             rate_text(row.naks_per_s),
             percent_text(row.nak_share_lately),
             count_text(row.naks_shed),
-            duration_text(row.forecast_ns or None),
+            row.forecast_text,
             duration_text(row.blame_ns or None),
             duration_text(row.slow_ns or None),
         )
@@ -293,14 +293,15 @@ class _Screen:
 def _live(sampler: Source, arguments: argparse.Namespace) -> int:
     def draw() -> None:
         size = shutil.get_terminal_size()
-        lines = frame(previous, current, size.columns, size.lines - 1, colour=True, watcher=watcher)
+        lines = frame(previous, current, size.columns, size.lines - 1, colour=colour, watcher=watcher)
         if not current.instances:
             lines = [*lines, printable(sampler.absence)]
         screen.show([*lines, ""][: size.lines])
 
     watcher = Watcher()
+    colour = not os.environ.get("NO_COLOR")
     previous: Snapshot | None = None
-    current = only(sampler.sample(HISTOGRAMS), arguments.instance)
+    current = chosen(sampler.sample(HISTOGRAMS), arguments.instance)
     shown = 0
     with _Screen() as screen:
         while (
@@ -316,7 +317,7 @@ def _live(sampler: Source, arguments: argparse.Namespace) -> int:
 
 def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -> int:
     watcher = Watcher()
-    previous = only(sampler.sample(HISTOGRAMS), arguments.instance)
+    previous = chosen(sampler.sample(HISTOGRAMS), arguments.instance)
     fleet.receivers(None, previous, watcher)  # the first observation
     shown = 0
     while tables is None or shown < tables:
@@ -330,8 +331,8 @@ def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the fleet: live on a terminal; as plain tables elsewhere or with ``--once``."""
+    """Show the fleet: live on a terminal; as plain tables elsewhere, with ``TERM=dumb`` or with ``--once``."""
     with open_source(arguments) as sampler:
-        if arguments.once or not sys.stdout.isatty():
+        if arguments.once or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
             return _plain(sampler, arguments, 1 if arguments.once else arguments.count)
         return _live(sampler, arguments)

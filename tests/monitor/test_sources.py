@@ -25,7 +25,9 @@ def test_a_receiver_is_what_it_reported_and_what_is_done_to_it(moments: tuple[Sn
     assert (slow.round_trip_ns, slow.forecast_ns, slow.slow_ns) == (180_000, 42 * SECOND, 2_500_000_000)
     assert slow.naks_per_s == 6.0
     alpha = by_name(receivers_of(moments[1], moments[0]))["alpha"]
-    assert (alpha.behaviour, alpha.action, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, "", 0, 0)
+    assert (alpha.behaviour, alpha.action, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, "", None, 0)
+    assert (alpha.forecast, alpha.forecast_text) == ("none", "none")
+    assert (slow.forecast, slow.forecast_text) == ("ahead", "42.0 s")
 
 
 def test_lag_is_told_in_packets_bytes_and_time_or_not_at_all(moments: tuple[Snapshot, Snapshot]) -> None:
