@@ -202,7 +202,7 @@ def scan(folder: Path) -> Scan:
     for path in parquet_files(folder):
         try:
             metadata = pq.read_metadata(path)
-            reason = _unfit(metadata.schema.to_arrow_schema())
+            reason = _unfit(metadata.schema.to_arrow_schema()) or _of_other_types(metadata.schema)
             if reason is None:
                 spans.append((_span(metadata), str(path), metadata.num_rows))
         except (OSError, pa.ArrowException, ValueError) as error:
@@ -215,6 +215,17 @@ def scan(folder: Path) -> Scan:
 def _unfit(schema: pa.Schema) -> str | None:
     missing = sorted(_NEEDED - set(schema.names))
     return f"it lacks the columns {', '.join(missing)}" if missing else None
+
+
+_PHYSICAL = {"source": "BYTE_ARRAY", "seq": "INT64"}
+"""Types of the columns whose statistics are read; pyarrow aborts the process when a damaged footer has another type."""
+
+
+def _of_other_types(schema: pq.ParquetSchema) -> str | None:
+    for index, name in enumerate(schema.names):
+        if name in _PHYSICAL and schema.column(index).physical_type != _PHYSICAL[name]:
+            return f"its column {name} has type {schema.column(index).physical_type}, not {_PHYSICAL[name]}"
+    return None
 
 
 Span = tuple[str, int, int]

@@ -289,6 +289,28 @@ static void packets_leave_by_age_while_nothing_is_sent(void) {
     end();
 }
 
+/* Sent = kept + trimmed, also while the packets of a list are not all counted. */
+static void what_is_sent_and_what_is_kept_are_shown_together(void) {
+    static const uint8_t half[900];
+    helio_tx_stream_config config = offering(1024);
+    config.history_ns = 20 * MS;
+    begin_receiver(world_receiver_config(100));
+    begin_source(config);
+    send(100);
+    for (int i = 0; i < 2; i++) { /* the second closes the packet of the first and stays open */
+        helio_tx_stream_append(source.stream, topic, half, sizeof half, world_now(&w).wall_ns,
+                               world_now(&w));
+    }
+    helio_moment later = world_now(&w);
+    later.now_ns += HELIO_SECOND;
+    helio_tx_stream_poll(source.stream, later);
+    const helio_tx_stream_stats *stats = source_counts();
+    CHECK(helio_cell(&stats->history_trimmed_age) > 0);
+    CHECK_EQUAL(helio_cell(&stats->packets_sent),
+                helio_cell(&stats->history_packets) + helio_cell(&stats->history_trimmed_age));
+    end();
+}
+
 static void packets_leave_by_bytes(void) {
     helio_tx_stream_config config = offering(1024);
     config.history_bytes = 32 * 1472;
@@ -612,6 +634,7 @@ int main(void) {
     RUN(a_replay_waits_for_room_while_the_receiver_goes_on);
     RUN(a_replay_ends_with_its_stream);
     RUN(packets_leave_by_age_while_nothing_is_sent);
+    RUN(what_is_sent_and_what_is_kept_are_shown_together);
     RUN(packets_leave_by_bytes);
     RUN(a_dynamic_history_grows_in_need_and_shrinks_in_peace);
     RUN(all_histories_of_an_instance_keep_to_its_budget);

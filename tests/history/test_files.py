@@ -128,6 +128,14 @@ def test_parquet_of_something_else_is_named(tmp_path: Path) -> None:
     assert broken.reason == "it lacks the columns digits, h, highest, len_ms, lowest, n, seq, source, ts"
 
 
+def test_a_footer_whose_statistics_are_of_another_type_is_named(tmp_path: Path) -> None:
+    good = to_table([interval([1])])
+    position = good.schema.get_field_index("source")
+    files.write_table(tmp_path / "number.parquet", good.set_column(position, "source", pa.array([1], pa.int32())))
+    (broken,) = scan(tmp_path).broken
+    assert broken.reason == "its column source has type INT32, not BYTE_ARRAY"
+
+
 def test_columns_of_the_wrong_type_or_without_values_are_named(tmp_path: Path) -> None:
     good = to_table([interval([1])])
     position = good.schema.get_field_index("n")

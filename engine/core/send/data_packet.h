@@ -28,10 +28,14 @@ static inline size_t helio_tx_seal(helio_tx_stream *stream, uint8_t *packet, siz
     return length;
 }
 
+/* What was sent, and what of it is kept or trimmed: shown together, because within a list the packets
+ * before the last one are not shown yet. */
 static inline void helio_tx_show_history(const helio_tx_stream *stream,
                                          helio_tx_stream_stats *stats) {
     const helio_txw *txw = &stream->txw;
     const uint64_t first = helio_sequence_start(stream->config.first_sequence);
+    helio_set(&stats->packets_sent, stream->traffic.packets);
+    helio_set(&stats->bytes_sent, stream->traffic.bytes);
     helio_set(&stats->history_packets, helio_txw_count(txw));
     helio_set(&stats->history_bytes, txw->bytes);
     helio_set(&stats->history_trimmed_packets,
@@ -46,8 +50,6 @@ static inline void helio_tx_show_history(const helio_tx_stream *stream,
 static inline void helio_tx_show_data(helio_tx_stream *stream) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_stats_begin(stats);
-    helio_set(&stats->packets_sent, stream->traffic.packets);
-    helio_set(&stats->bytes_sent, stream->traffic.bytes);
     helio_tx_show_history(stream, stats);
     helio_stats_end(stats);
 }
