@@ -31,12 +31,12 @@ PARTS = ("send", "receive", "idle")
 CALL_PARTS = (*PARTS, "turn-around")
 SCHEMES = ("udp", "tcp", "shm")
 HIGHEST = {
-    "udp turn-around": 1819,
-    "udp send": 540,
+    "udp turn-around": 1765,
+    "udp send": 525,
     "udp idle": 241,
     "tcp turn-around": 1811,
     "tcp idle": 336,
-    "tcp message": 92,
+    "tcp message": 90,
     "shm turn-around": 1643,
     "shm idle": 213,
 }
