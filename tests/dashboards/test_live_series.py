@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, merged, point
-from heliograph.monitor.latency import percentiles
+from heliograph.monitor.latency import dense, percentiles
 from heliograph.monitor.model import Histogram
 from tests.dashboards.views import SECOND, Fleet
 from tests.fleet import RECEIVERS, TOPICS
@@ -78,7 +78,7 @@ def test_counts_that_go_back_are_left_out(fleet: Fleet) -> None:
 
 def _more(instance):  # type: ignore[no-untyped-def]
     def raised(histogram: Histogram) -> Histogram:
-        return replace(histogram, counts=histogram.counts + np.uint64(1))
+        return replace(dense(histogram), counts=histogram.counts + np.uint64(1))
 
     objects = tuple(
         replace(item, histograms={name: raised(value) for name, value in item.histograms.items()})

@@ -186,6 +186,13 @@ static void a_packet_sent_at_once_costs_one_call(void) {
     }
     CHECK(udp->send_now(tx, packet, sizeof packet) != 0);
     CHECK_EQUAL(tx->counters.send_errors, 1);
+    /* What a rule of the host drops is dropped, as in a list. */
+    const int writes = calls.writes;
+    calls.refuse_single = EPERM;
+    CHECK_EQUAL(udp->send_now(tx, packet, length), 0);
+    CHECK_EQUAL(calls.writes, writes + 1);
+    CHECK_EQUAL(tx->counters.send_errors, 2);
+    CHECK_EQUAL(tx->counters.send_errno, EPERM);
     /* What is queued leaves before it. */
     const size_t lengths[] = {4, 3};
     fill(packet, 3, 4);

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from heliograph.engine import Instance
 from heliograph.monitor import Segment
 
-__all__ = ["events", "total", "until"]
+__all__ = ["events", "resident", "total", "until"]
 
 
 def total(instance: Instance, scope: str, name: str) -> int:
@@ -33,3 +35,10 @@ def until(condition: Callable[[], object], seconds: float = 30.0) -> bool:
             return False
         time.sleep(0.002)
     return True
+
+
+def resident() -> int:
+    """Bytes of memory, files that are mapped (statistics, flight recorder) not among them."""
+    gc.collect()
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024

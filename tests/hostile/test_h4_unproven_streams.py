@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from heliograph.engine import Instance, Receiver
 from tests.api.conftest import until
 from tests.hostile.forging import ATTACKER, HOST, Session, attacker, batch, odata, spm
+from tests.hostile.looking import resident
 from tests.ports import free_port
 from tests.segment.decoder import decode
 
@@ -28,10 +28,6 @@ def counts(instance: Instance) -> dict[str, int]:
     assert instance.segment is not None
     (found,) = decode(instance.segment.read_bytes()).of("instance")
     return dict(found.values)
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 @pytest.fixture

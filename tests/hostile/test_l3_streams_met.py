@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-from pathlib import Path
-
 from heliograph.engine import Instance, Receiver
 from tests.hostile.forging import HOST, WRAP, Session, attacker, batch, fin, odata, spm
+from tests.hostile.looking import resident
 from tests.ports import free_port
 
 TOPIC = "SHORT"
 AT_ONCE = 25
 WARM_UP, MORE = 2_000, 8_000
 MOST_BYTES = 1 << 20  # 8,000 streams of 450 bytes would be more than three times that
-
-
-def resident() -> int:
-    """Bytes of memory, files that are mapped (statistics, flight recorder) not among them."""
-    gc.collect()
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
-    return int(line.split()[1]) * 1024
 
 
 def meet(receiver: Receiver, port: int, first: int, count: int) -> int:

@@ -295,7 +295,7 @@ void helio_udp_out_flush(helio_udp_out *out) {
     out->queued = 0;
 }
 
-/* The queue, which waits and counts, takes a packet that the kernel refuses. */
+/* The queue, which waits and tries again, takes a packet that may go in a moment. */
 int helio_udp_out_send_now(helio_udp_out *out, const void *packet, size_t length) {
     if (out->connected >= 0 && out->queued == 0 && !out->config->router_alert &&
         length <= out->config->packet_bytes) {
@@ -304,6 +304,12 @@ int helio_udp_out_send_now(helio_udp_out *out, const void *packet, size_t length
         if (sent >= 0) {
             out->counters->packets_sent++;
             out->counters->bytes_sent += length;
+            return 0;
+        }
+        if (sent != -ECONNREFUSED && !is_passing((int)-sent)) {
+            struct iovec part = {(void *)(uintptr_t)packet, length};
+            const struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+            count_refused(out, &message, (int)-sent);
             return 0;
         }
     }
