@@ -22,7 +22,7 @@ from wsgiref.simple_server import make_server
 from prometheus_client.exposition import generate_latest
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
-from heliograph.exporters.rendering import Renderer
+from heliograph.exporters.rendering import Encoder, Renderer
 from heliograph.exporters.server import BoundedServer, BoundedServerV6, Handler, bounded
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
@@ -48,7 +48,7 @@ _KEPT_PER_SERIES = 2
 """Line beginnings kept for each series of the limit: series beside the limit, and series that are gone."""
 
 _Wanted = tuple[str, tuple[str, ...], bool]
-"""An answer depends on the Accept header, the names of families (none: all), and whether it is compressed."""
+"""An answer depends on its content type, the names of families (none: all), and whether it is compressed."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -142,10 +142,10 @@ class PrometheusExporter:
             known = path == "/"
             start_response("200 OK" if known else "404 Not Found", [("Content-Type", "text/plain")])
             return [b"Heliograph: the metrics are at /metrics\n"]
-        _, content_type = self._renderer.choose(environ.get("HTTP_ACCEPT", ""))
+        encode, content_type = self._renderer.choose(environ.get("HTTP_ACCEPT", ""))
         names = tuple(sorted(set(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))))
         is_compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
-        body = self._body((environ.get("HTTP_ACCEPT", ""), names, is_compressed))
+        body = self._body(encode, (content_type, names, is_compressed))
         headers = [("Content-Type", content_type)]
         if is_compressed:
             headers.append(("Content-Encoding", "gzip"))
@@ -168,9 +168,9 @@ class PrometheusExporter:
         start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
         return [] if method == "HEAD" else [body]
 
-    def _body(self, wanted: _Wanted) -> bytes:
+    def _body(self, encode: Encoder, wanted: _Wanted) -> bytes:
         """Return the answer; render it when nobody has asked for it since the snapshot came."""
-        accept, names, is_compressed = wanted
+        _, names, is_compressed = wanted
         with self._rendering:
             now, version = time.monotonic(), self._collector.version
             is_current = version == self._rendered_version and now < self._rendered_at + ANSWER_SECONDS
@@ -179,7 +179,6 @@ class PrometheusExporter:
                 self._rendered_version, self._rendered_at = version, now
             if (found := self._rendered.get(wanted)) is not None:
                 return found
-            encode, _ = self._renderer.choose(accept)
             body = encode(self._registry.restricted_registry(names) if names else self._registry)
             if is_compressed:
                 body = gzip.compress(body, _GZIP_LEVEL)

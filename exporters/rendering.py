@@ -16,7 +16,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-__all__ = ["Format", "Renderer"]
+__all__ = ["Encoder", "Format", "Renderer"]
+
+Encoder = Callable[[Collector], bytes]
 
 _PLAIN_BELOW = 1e6
 """Go writes larger values with an exponent."""
@@ -41,7 +43,7 @@ class Renderer:
         self._limit = limit
         self._beginnings: dict[tuple[str, ...], str] = {}
 
-    def choose(self, accept: str) -> tuple[Callable[[Collector], bytes], str]:
+    def choose(self, accept: str) -> tuple[Encoder, str]:
         """Return the encoder for an Accept header and its content type."""
         encode, content_type = choose_encoder(accept)
         for form in Format:

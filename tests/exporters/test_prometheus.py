@@ -118,6 +118,8 @@ def test_scrapers_share_one_rendering_until_the_next_snapshot(
     get(exporter, Accept_Encoding="gzip")
     get(exporter, Accept="application/openmetrics-text;version=1.0.0")
     assert len(rendered) == 3, "each format is rendered"
+    get(exporter, Accept="application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1")
+    assert len(rendered) == 3, "another header that asks for a format that was rendered"
     exporter.publish(at(2, instance("alpha", receiver("alpha", messages_delivered=6))))
     assert get(exporter)[1] != first
     get(exporter)
