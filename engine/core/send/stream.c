@@ -485,9 +485,7 @@ static void expire(helio_tx_stream *stream, int64_t now_ns) {
     const uint64_t trail = stream->txw.trail;
     helio_txw_expire(&stream->txw, now_ns, POLL_AGED);
     if (stream->txw.trail != trail) {
-        helio_stats_begin(helio_tx_stats(stream));
-        helio_tx_show_history(stream, helio_tx_stats(stream));
-        helio_stats_end(helio_tx_stats(stream));
+        helio_tx_show_data(stream);
     }
 }
 
