@@ -17,13 +17,12 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
-from wsgiref.simple_server import make_server
 
 from prometheus_client.exposition import generate_latest
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
 from heliograph.exporters.rendering import Encoder, Renderer
-from heliograph.exporters.server import BoundedServer, BoundedServerV6, Handler, bounded
+from heliograph.exporters.server import Server
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
@@ -95,13 +94,12 @@ class PrometheusExporter:
             UserError: The address cannot be used.
         """
         host, port = parse_listen(listen)
-        server = BoundedServerV6 if ":" in host else BoundedServer
+        hosts = AllowedHosts(host, allowed_hosts)
+        answer = guarded(self._answer, hosts, lambda: self._server.refuse("host"))
         try:
-            self._server = make_server(host, port, self._answer, server, Handler)
+            self._server = Server(host, port, answer)
         except OSError as error:
             raise UserError(_why(error, host, port)) from error
-        answer = bounded(self._answer, self._server.refused)
-        self._server.set_app(guarded(answer, AllowedHosts(host, allowed_hosts), self._server.refuse_host))
         self._collector = SnapshotCollector(
             max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
         )
@@ -111,14 +109,12 @@ class PrometheusExporter:
         self._rendering = threading.Lock()
         self._rendered: dict[_Wanted, bytes] = {}
         self._rendered_version, self._rendered_at = -1, 0.0
-        self._thread = threading.Thread(target=self._server.serve_forever, name="prometheus-http", daemon=True)
-        self._thread.start()
+        self._server.start()
 
     @property
     def address(self) -> tuple[str, int]:
         """Host and port of the endpoint."""
-        host, port = self._server.server_address[:2]
-        return str(host), int(port)
+        return self._server.address
 
     def publish(self, snapshot: Snapshot) -> None:
         """Serve this snapshot from now on."""
@@ -127,9 +123,7 @@ class PrometheusExporter:
 
     def close(self) -> None:
         """Stop serving and free the port."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]

@@ -1,185 +1,270 @@
-"""A small WSGI server with limits on connections, threads, time and size.
+"""A small HTTP server with limits on connections, threads, time and size, for applications that answer GET.
 
-Each connection has a thread and carries one request. At most `MOST` connections are open: a further one closes the
-oldest that has not sent its request yet, or is rejected. A request and its answer have time limits, however slowly the
-client sends or reads; the accepting thread closes connections above the limit. At most `RENDERING` answers are rendered
-at once, because each may need megabytes.
+One thread runs an event loop for all connections, so that a client that does not read or send delays no other client.
+`WORKERS` threads run the application. A connection carries one request. It has a deadline for the request and one for
+the answer, however slowly the client sends or reads. At most `MOST` connections are open: a further one closes the
+connection that has waited longest for its client.
 """
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from heliograph.monitor.modules.lane import to_stderr
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-__all__ = ["MOST", "BoundedServer", "BoundedServerV6", "Handler", "bounded"]
+__all__ = ["MOST", "Server"]
 
-MOST = 32
-RENDERING = 4
+MOST = 128
+WORKERS = 4
 REQUEST_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 _HEAD_BYTES = 16 << 10
-_BUSY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+_CHUNK_BYTES = 64 << 10
+_SEND_BYTES = 128 << 10
+"""Memory of the kernel for what a client does not read; without it up to 4 MiB for each."""
+_BACKLOG = 128
+_NO_DESCRIPTOR_SECONDS = 0.1
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class _Malformed(Exception):
+    """A request that is no HTTP, or too large."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        self.status = status
 
 
 class _Connection:
-    __slots__ = ("asked", "closing", "opened", "socket")
+    """A connection and its task."""
 
-    def __init__(self, opened: socket.socket) -> None:
-        self.socket = opened
-        self.opened = time.monotonic()
-        self.asked = False
-        """Whether the request is complete."""
+    __slots__ = ("closing", "is_busy", "moved", "task", "transport")
+
+    def __init__(self, now: float) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.transport: asyncio.Transport | None = None
+        self.moved = now
+        """Time at which the client last received a part of its answer; before that, the time it connected."""
+        self.is_busy = False
+        """Whether it waits for this process, not for its client."""
         self.closing = False
-        """Whether the connection was shut down and its thread has not noticed yet."""
+
+    def close(self) -> None:
+        """End the connection at once."""
+        self.closing = True
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Server:
+    """Serves a WSGI application, which gets the request line, the headers and the address of the client only."""
+
+    def __init__(self, host: str, port: int, application: WSGIApplication) -> None:
+        """Listen; `start` serves.
+
+        Args:
+            host: Address or name to bind.
+            port: TCP port; 0 takes a free one, see `address`.
+            application: Answers requests, on any of `WORKERS` threads.
+
+        Raises:
+            OSError: The address cannot be used.
+        """
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        is_dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=is_dual)
+        self._listener.setblocking(False)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)  # connections inherit it
+        self._application = application
+        self._refused: Counter[str] = Counter()
+        self._open: set[_Connection] = set()
+        self._workers = ThreadPoolExecutor(WORKERS, "http")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="http-loop", daemon=True)
 
     @property
-    def deadline(self) -> float:
-        return self.opened + (ANSWER_SECONDS if self.asked else REQUEST_SECONDS)
-
-    def shut(self) -> None:
-        """Wake the thread of the connection from any wait."""
-        self.closing = True
-        with suppress(OSError):  # already closed
-            self.socket.shutdown(socket.SHUT_RDWR)
-
-
-class BoundedServer(WSGIServer):
-    """One thread per connection, at most `MOST` connections."""
-
-    request_queue_size = 64
-    refused: Counter[str]
-    """Connections and requests rejected, by cause."""
-
-    def server_activate(self) -> None:
-        """Start to listen."""
-        self.refused = Counter()
-        self._open: dict[int, _Connection] = {}
-        self._guard = threading.Lock()
-        super().server_activate()
+    def address(self) -> tuple[str, int]:
+        """Host and port it listens on."""
+        host, port = self._listener.getsockname()[:2]
+        return str(host), int(port)
 
     def refusals(self) -> Mapping[str, int]:
         """Return the connections and requests rejected so far, by cause."""
-        return dict(self.refused)
+        return dict(self._refused)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a connection a thread, or reject it."""
-        with self._guard:
-            if len(self._open) >= MOST:
-                waiting = [item for item in self._open.values() if not item.asked and not item.closing]
-                self.refused["busy"] += 1
-                if waiting:
-                    min(waiting, key=lambda item: item.opened).shut()
-            full = len(self._open) >= 2 * MOST or (len(self._open) >= MOST and not waiting)
-            if not full:
-                self._open[id(request)] = _Connection(request)
-        if full:
-            request.settimeout(0.1)
-            with suppress(OSError):
-                request.sendall(_BUSY)
-            self.shutdown_request(request)
-            return
-        threading.Thread(target=self._serve, args=(request, client_address), name="http", daemon=True).start()
+    def refuse(self, cause: str) -> None:
+        """Count a rejected request."""
+        self._refused[cause] += 1
 
-    def _serve(self, request: Any, client_address: Any) -> None:
+    def start(self) -> None:
+        """Serve on a thread until `close`."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close all connections and free the port."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._listener.close()
+
+    def _run(self) -> None:
+        accepting = self._loop.create_task(self._accept())
+        self._loop.run_forever()
+        accepting.cancel()
+        for connection in self._open:
+            connection.close()
+        self._loop.run_until_complete(self._ended())
+        self._loop.close()
+
+    async def _ended(self) -> None:
+        """Wait until all tasks have ended, and their sockets are closed."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                accepted, client = await self._loop.sock_accept(self._listener)
+            except OSError:  # the client left, or this process has no descriptor left
+                await asyncio.sleep(_NO_DESCRIPTOR_SECONDS)
+                continue
+            if not self._has_room():
+                with suppress(OSError):
+                    accepted.send(_BUSY)
+                accepted.close()
+                continue
+            connection = _Connection(self._loop.time())
+            self._open.add(connection)
+            connection.task = self._loop.create_task(self._serve(connection, accepted, str(client[0])))
+
+    def _has_room(self) -> bool:
+        """Make room for a connection: close the one that has waited longest for its client."""
+        present = [item for item in self._open if not item.closing]
+        if len(present) < MOST:
+            return True
+        self.refuse("busy")
+        idle = [item for item in present if not item.is_busy]
+        if idle:
+            min(idle, key=lambda item: item.moved).close()
+        return bool(idle)
+
+    async def _serve(self, connection: _Connection, accepted: socket.socket, client: str) -> None:
+        opened = self._loop.time()
         try:
-            self.finish_request(request, client_address)
-        except OSError:
-            pass  # the client closed the connection, or its time was over
-        except Exception:
-            self.handle_error(request, client_address)
+            async with asyncio.timeout_at(opened + REQUEST_SECONDS):
+                reader, writer = await self._streams(connection, accepted)
+                try:
+                    request = _parsed(await _head(reader), client)
+                except _Malformed as error:
+                    answer = _answer(error.status.value, error.status.phrase)
+                    request = None
+            async with asyncio.timeout_at(opened + ANSWER_SECONDS):
+                if request is not None:
+                    connection.is_busy = True
+                    try:
+                        answer = await self._loop.run_in_executor(self._workers, self._ask, request)
+                    finally:
+                        connection.is_busy = False
+                await self._send(connection, writer, answer)
+        except TimeoutError:
+            self.refuse("slow")
+        except (OSError, EOFError):
+            pass  # the client closed the connection
         finally:
-            with self._guard:
-                self._open.pop(id(request), None)
-            self.shutdown_request(request)
+            self._open.discard(connection)
+            if connection.transport is not None:
+                connection.transport.abort()
+            else:
+                accepted.close()
 
-    def refuse_host(self) -> None:
-        """Count a request for a foreign host name."""
-        self.refused["host"] += 1
+    async def _streams(
+        self, connection: _Connection, accepted: socket.socket
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader = asyncio.StreamReader(limit=_HEAD_BYTES, loop=self._loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
+        transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, accepted)
+        connection.transport = transport
+        return reader, asyncio.StreamWriter(transport, protocol, reader, self._loop)
 
-    def asked(self, request: Any) -> None:
-        """Note that the request of a connection is complete."""
-        with self._guard:
-            if (found := self._open.get(id(request))) is not None:
-                found.asked = True
+    def _ask(self, request: WSGIEnvironment) -> list[bytes]:
+        """Run the application; returns the head of the answer and its body."""
+        begun: list[tuple[str, list[tuple[str, str]]]] = []
 
-    def service_actions(self) -> None:
-        """Close connections above their time limit; called twice a second."""
-        now = time.monotonic()
-        with self._guard:
-            late = [item for item in self._open.values() if now > item.deadline and not item.closing]
-            for item in late:
-                self.refused["slow"] += 1
-                item.shut()
+        def start_response(status: str, headers: list[tuple[str, str]], _: object = None) -> object:
+            begun.append((status, headers))
+            return None
 
-
-class BoundedServerV6(BoundedServer):
-    """The same server for IPv6."""
-
-    address_family = socket.AF_INET6
-
-
-class Handler(WSGIRequestHandler):
-    """Reads one request of limited size."""
-
-    timeout = REQUEST_SECONDS
-
-    def setup(self) -> None:
-        """Limit the size of the request head."""
-        super().setup()
-        self.rfile = _Limited(self.rfile, _HEAD_BYTES)  # type: ignore[assignment]
-
-    def parse_request(self) -> bool:
-        """Read the head and note when it is complete."""
-        sound = super().parse_request()
-        if sound and isinstance(self.server, BoundedServer):
-            self.server.asked(self.request)
-        return sound
-
-    def address_string(self) -> str:
-        """Return the address without a name lookup."""
-        return str(self.client_address[0])
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: scrapes come every few seconds."""
-
-
-class _Limited:
-    """Lines of a file up to a total number of bytes; then end of file."""
-
-    def __init__(self, file: Any, most: int) -> None:
-        self._file = file
-        self._left = most
-
-    def readline(self, size: int = -1) -> bytes:
-        line: bytes = self._file.readline(min(size, self._left) if size >= 0 else self._left)
-        self._left -= len(line)
-        return line
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-def bounded(application: WSGIApplication, refused: Counter[str]) -> WSGIApplication:
-    """Limit an application to a few answers at a time; further requests get status 503."""
-    gate = threading.BoundedSemaphore(RENDERING)
-
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if not gate.acquire(timeout=REQUEST_SECONDS):
-            refused["busy"] += 1
-            start_response("503 Service Unavailable", [("Retry-After", "1"), ("Content-Length", "0")])
-            return []
         try:
-            return application(environ, start_response)
-        finally:
-            gate.release()
+            body = list(self._application(request, start_response))  # type: ignore[arg-type]
+        except Exception as error:
+            to_stderr(f"heliograph: the answer to {request['PATH_INFO']} failed: {error!r}")
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            return _answer(status.value, status.phrase)
+        head = _head_of(*begun[-1], body)
+        return [head] if request["REQUEST_METHOD"] == "HEAD" else [head, *body]
 
-    return answer
+    async def _send(self, connection: _Connection, writer: asyncio.StreamWriter, answer: list[bytes]) -> None:
+        for part in answer:
+            for start in range(0, len(part), _CHUNK_BYTES):
+                connection.moved = self._loop.time()
+                writer.write(memoryview(part)[start : start + _CHUNK_BYTES])
+                await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    """Read a request up to the end of its headers."""
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError as error:
+        raise _Malformed(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE) from error
+
+
+def _parsed(head: bytes, client: str) -> WSGIEnvironment:
+    line, *fields = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    words = line.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise _Malformed(HTTPStatus.BAD_REQUEST)
+    path, _, query = words[1].partition("?")
+    request: WSGIEnvironment = {
+        "REQUEST_METHOD": words[0],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote(path, "latin-1"),
+        "QUERY_STRING": query,
+        "SERVER_PROTOCOL": words[2],
+        "REMOTE_ADDR": client,
+    }
+    for field in fields:
+        name, colon, value = field.partition(":")
+        if not colon or not name or name != name.strip():
+            raise _Malformed(HTTPStatus.BAD_REQUEST)
+        key = "HTTP_" + name.upper().replace("-", "_")
+        request[key] = f"{request[key]},{value.strip()}" if key in request else value.strip()
+    return request
+
+
+def _head_of(status: str, headers: list[tuple[str, str]], body: list[bytes]) -> bytes:
+    all_headers = {"Date": formatdate(usegmt=True), "Connection": "close", "Content-Length": str(sum(map(len, body)))}
+    all_headers |= dict(headers)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")
+
+
+def _answer(status: int, phrase: str) -> list[bytes]:
+    body = [f"{phrase}\n".encode()]
+    return [_head_of(f"{status} {phrase}", [("Content-Type", "text/plain; charset=utf-8")], body), *body]

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -125,6 +125,61 @@ def test_l5_a_request_that_comes_byte_by_byte_is_ended(
         slow.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
         assert ended_within(slow, b"a", 15.0)
     assert b'requests_refused_total{cause="slow"}' in get(exporter.address, "localhost")[1]
+
+
+def unread(address: tuple[str, int], stack: ExitStack) -> socket.socket:
+    """A connection that asks for the metrics and reads nothing."""
+    found = stack.enter_context(socket.socket())
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    found.settimeout(30)
+    found.connect(address)
+    found.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return found
+
+
+def drip(address: tuple[str, int], stop: threading.Event) -> None:
+    """Send requests at one byte a second; connect again when the other end closes."""
+    while not stop.is_set():
+        with suppress(OSError), socket.create_connection(address, timeout=30) as slow:
+            slow.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+            while not stop.wait(1.0):
+                slow.sendall(b"a")
+
+
+def test_l5_answers_that_nobody_reads_delay_no_other_scrape(exporter: PrometheusExporter) -> None:
+    exporter.publish(at(2, instance("alpha", *(receiver("alpha", f"TOPIC.{number}") for number in range(400)))))
+    stop = threading.Event()
+    dripping = [threading.Thread(target=drip, args=(exporter.address, stop), daemon=True) for _ in range(40)]
+    with ExitStack() as stack:
+        stack.callback(stop.set)
+        silent = [unread(exporter.address, stack) for _ in range(150)]
+        for thread in dripping:
+            thread.start()
+        took = []
+        for _ in range(5):
+            began = time.monotonic()
+            status, body = get(exporter.address, "localhost")
+            took.append(time.monotonic() - began)
+            assert status == 200
+            assert len(body) > 1_000_000
+        assert min(took) < 1.0
+        assert b'cause="slow"' not in body, "answered before a time limit ended another connection"
+        silent += [unread(exporter.address, stack) for _ in range(150)]
+        assert get(exporter.address, "localhost")[0] == 200
+    for thread in dripping:
+        thread.join(30)
+
+
+def test_l5_an_answer_that_nobody_reads_is_ended(exporter: PrometheusExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.exporters.server.ANSWER_SECONDS", 0.5)
+    exporter.publish(at(2, instance("alpha", *(receiver("alpha", f"TOPIC.{number}") for number in range(400)))))
+    with ExitStack() as stack:
+        for _ in range(3):
+            unread(exporter.address, stack)
+        end = time.monotonic() + 30
+        while b'requests_refused_total{cause="slow"} 3.0' not in get(exporter.address, "localhost")[1]:
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 def test_l5_a_large_request_is_not_read_to_its_end(exporter: PrometheusExporter) -> None:
