@@ -106,6 +106,10 @@ monitor-cost: bootstrap ## what monitoring takes: CPU time of a sample by size o
 	@$(PY) -m tests.bench.monitor_cost
 	@$(PY) -m tests.bench.undisturbed --programs build/release/bench --pairs $(or $(PAIRS),3)
 
+.PHONY: bench-scrape
+bench-scrape: bootstrap ## CPU time and memory of a scraped exporter; refreshes RESULTS.md (LARGE=1: 10,000 receiver-topics too)
+	@$(PY) -m tests.bench.bench_scrape $(if $(LARGE),--large)
+
 .PHONY: soak
 soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long refreshes RESULTS.md)
 	@$(STAGES) $(NATIVE)
