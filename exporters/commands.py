@@ -37,6 +37,7 @@ __all__ = ["command"]
 _EPILOG = """\
 examples:
   heliograph export prometheus
+  heliograph export prometheus --listen 0.0.0.0:9464 --web-config web.yml
   heliograph export prometheus --once --out metrics.prom
   heliograph export prometheus spool hdrlog --dir spool --file latency.hlog
   heliograph export pushgateway --gateway http://gateway:9091 --group host=$(hostname)
@@ -81,6 +82,12 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--listen", metavar="HOST:PORT", help="address of the /metrics endpoint (default: 127.0.0.1:9464)"
     )
     add_allowed_host_option(prometheus)
+    prometheus.add_argument(
+        "--web-config",
+        type=Path,
+        metavar="FILE",
+        help="TLS and basic authentication, in the web-config format of Prometheus (exporters/README.md)",
+    )
     prometheus.add_argument("--once", action="store_true", help="write the metrics once as text and exit")
     prometheus.add_argument(
         "--out", type=Path, metavar="FILE", help="with --once: output file (default: standard output)"
@@ -127,6 +134,7 @@ def run(args: argparse.Namespace) -> int:
 _FLAGS: dict[str, tuple[str, ...]] = {
     "listen": ("prometheus",),
     "allowed_host": ("prometheus",),
+    "web_config": ("prometheus",),
     "max_series": ("prometheus", "pushgateway"),
     "window": ("prometheus", "pushgateway"),
     "gateway": ("pushgateway",),
@@ -172,7 +180,7 @@ def _settings(
     both = {"max_series": args.max_series, "window": args.window, "lanes": lanes, "account": account}
     match name:
         case "prometheus":
-            return given(listen=args.listen, allowed_hosts=args.allowed_host, **both)
+            return given(listen=args.listen, allowed_hosts=args.allowed_host, web_config=args.web_config, **both)
         case "pushgateway":
             group = dict(_pair(text, "--group LABEL=VALUE") for text in args.group)
             return {"url": needed("gateway"), "grouping": group, **given(job=args.job, **both)}
@@ -224,8 +232,8 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _name_of(made: tuple[str, Exporter]) -> str:
     name, exporter = made
-    address = getattr(exporter, "address", None)
-    return f"{name} at http://{address[0]}:{address[1]}/metrics" if address else name
+    url = getattr(exporter, "url", None)
+    return f"{name} at {url}" if url else name
 
 
 def _made(

@@ -15,6 +15,7 @@ import gzip
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -23,6 +24,7 @@ from prometheus_client.exposition import generate_latest
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
 from heliograph.exporters.rendering import Encoder, Renderer
 from heliograph.exporters.server import Server
+from heliograph.exporters.web_config import WebConfig
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
@@ -79,6 +81,7 @@ class PrometheusExporter:
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
         allowed_hosts: Collection[str] = (),
+        web_config: Path | None = None,
     ) -> None:
         """Listen and serve. Until the first snapshot, answers hold only the families of the exporter.
 
@@ -89,15 +92,18 @@ class PrometheusExporter:
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
             allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
+            web_config: File with TLS and users, in Prometheus' web-config format.
 
         Raises:
-            UserError: The address cannot be used.
+            UserError: The address or the file cannot be used.
         """
         host, port = parse_listen(listen)
         hosts = AllowedHosts(host, allowed_hosts)
         answer = guarded(self._answer, hosts, lambda: self._server.refuse("host"))
+        web = None if web_config is None else WebConfig(web_config)
+        self._scheme = "https" if web is not None and web.is_secure else "http"
         try:
-            self._server = Server(host, port, answer)
+            self._server = Server(host, port, answer, web)
         except OSError as error:
             raise UserError(_why(error, host, port)) from error
         self._collector = SnapshotCollector(
@@ -115,6 +121,12 @@ class PrometheusExporter:
     def address(self) -> tuple[str, int]:
         """Host and port of the endpoint."""
         return self._server.address
+
+    @property
+    def url(self) -> str:
+        """The URL of the metrics."""
+        host, port = self.address
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
     def publish(self, snapshot: Snapshot) -> None:
         """Serve this snapshot from now on."""

@@ -32,9 +32,11 @@ BROKEN_PIPE = 141
 
 # The extra that installs a library which only some commands need.
 _EXTRAS = {
+    "bcrypt": "web",
     "dash": "live",
     "plotly": "live",
     "waitress": "live",
+    "yaml": "web",
     "grafana_api": "grafana",
     "hdrh": "history",
     "pandas": "history",
