@@ -11,11 +11,23 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
-from heliograph.monitor.latency import cell_of, filled_bounds, grew, percentiles
+from heliograph.monitor.bulk import percentiles_since, runs
+from heliograph.monitor.latency import cell_of, grew, highest_of
 from heliograph.monitor.model import Histogram
 
-__all__ = ["BOUNDS_NS", "PERCENTILES", "cumulative", "le", "same_layout", "since", "window_values"]
+__all__ = [
+    "BOUNDS_NS",
+    "PERCENTILES",
+    "cumulative",
+    "cumulative_all",
+    "le",
+    "same_layout",
+    "since",
+    "window_values",
+    "window_values_all",
+]
 
 BOUNDS_NS: tuple[int, ...] = (
     5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
@@ -52,11 +64,8 @@ def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> li
         histogram: The counts.
         bounds_ns: Ascending upper bounds, ns.
     """
-    _, upper, counts = filled_bounds(histogram)
-    running = np.concatenate(([np.uint64(0)], np.cumsum(counts)))
-    below = running[np.searchsorted(upper, np.array(bounds_ns, dtype=np.uint64), side="right")]
-    buckets = [(le(bound), int(count)) for bound, count in zip(bounds_ns, below, strict=True)]
-    return [*buckets, ("+Inf", int(running[-1]) + histogram.above)]
+    (counts,) = cumulative_all([histogram], bounds_ns)
+    return list(zip([*map(le, bounds_ns), "+Inf"], counts, strict=True))
 
 
 def window_values(histogram: Histogram) -> list[tuple[str, int]]:
@@ -64,14 +73,35 @@ def window_values(histogram: Histogram) -> list[tuple[str, int]]:
 
     A value above the range of the histogram counts as the upper end of the range.
     """
-    whole = histogram
-    if histogram.above:
-        counts = histogram.counts.copy()
-        counts[cell_of(histogram.highest, histogram.digits, histogram.lowest, histogram.highest)] += np.uint64(
-            histogram.above
-        )
-        whole = Histogram(counts, histogram.lowest, histogram.highest, histogram.digits)
-    elif not histogram.count:
-        return []
-    values = percentiles(whole, [fraction for _, fraction in PERCENTILES])
-    return [(name, value) for (name, _), value in zip(PERCENTILES, values, strict=True)]
+    (values,) = window_values_all([histogram], [None])
+    return [(name, value) for (name, _), value in zip(PERCENTILES, values or (), strict=False)]
+
+
+def cumulative_all(histograms: Sequence[Histogram], bounds_ns: Sequence[int] = BOUNDS_NS) -> list[list[int]]:
+    """Return the counts of all buckets of each histogram, ``+Inf`` last."""
+    found: list[list[int]] = [[]] * len(histograms)
+    for indexes, run in runs(histograms):
+        below, inside = run.below(_cells_within(tuple(bounds_ns), run.digits, run.lowest, run.highest))
+        rows = np.column_stack((below, inside + run.above.astype(np.uint64))).tolist()
+        for index, row in zip(indexes, rows, strict=True):
+            found[index] = row
+    return found
+
+
+def window_values_all(newer: Sequence[Histogram], older: Sequence[Histogram | None]) -> list[list[int] | None]:
+    """Return the percentiles of the window of each histogram in ns; None where no value was counted.
+
+    Args:
+        newer: The histograms now.
+        older: Those at the start of the window; None, and a histogram that was restarted since: all values count.
+    """
+    return percentiles_since(newer, older, [fraction for _, fraction in PERCENTILES])
+
+
+@lru_cache(maxsize=64)
+def _cells_within(bounds_ns: tuple[int, ...], digits: int, lowest: int, highest: int) -> npt.NDArray[np.int64]:
+    """Return the number of cells whose highest value is at most each bound."""
+    cells = [cell_of(min(bound, highest), digits, lowest, highest) for bound in bounds_ns]
+    tops = highest_of(np.array(cells), digits, lowest, highest).tolist()
+    found = zip(cells, tops, bounds_ns, strict=True)
+    return np.array([cell + (top <= bound) for cell, top, bound in found])

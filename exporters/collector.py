@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from heliograph.exporters.budget import Budget, Share
@@ -35,6 +34,7 @@ from heliograph.exporters.families import (
     statistic_families,
 )
 from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
+from heliograph.exporters.tables import Table, Tables
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.fleet import ReceiverRow, receiver_names, receivers
 from heliograph.monitor.model import Snapshot
@@ -115,6 +115,8 @@ class SnapshotCollector(Collector):
         self._latest: Snapshot | None = None
         """Not prepared yet."""
         self._scene: _Scene | None = None
+        self._shown: tuple[_Scene, list[Table]] | None = None
+        self._tables = Tables()
 
     def registry(self) -> CollectorRegistry:
         """A registry with only this collector, for the encoders of prometheus-client."""
@@ -174,36 +176,46 @@ class SnapshotCollector(Collector):
             self._marks = (newer, now)
         return older
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Table]:
         """Yield families with samples; those of the collector are last."""
         began = self._monotonic_ns()
         scene = self._current()
         series = 0
         if scene is not None:
-            shown = (*scene.share.kept, *scene.share.others)
-            for family in chain(statistic_families(shown, scene.window.items), fleet_families(scene.receivers)):
-                series += len(family.samples)
-                if family.samples:
-                    yield family
+            for family in self._statistics(scene):
+                series += len(family)
+                yield family
             for family in self._about(scene):
-                if family.samples:
+                if family:
                     yield family
         lanes = list(self._lanes())
         exporters = lane_families([lane for lane in lanes if lane.kind == "exporter"])
         modules = module_families([lane for lane in lanes if lane.kind == "module"])
         account = self._account()
         for family in chain(exporters, modules, account_families(account) if account else ()):
-            if family.samples:
+            if family:
                 yield family
         refused = derived_family("exporter_requests_refused", [((key,), n) for key, n in self._refused().items()])
-        if refused.samples:
+        if refused:
             yield refused
         yield derived_family("exporter_series", [((), series)])
         yield derived_family("exporter_series_limit", [((), self._budget.limit)])
         yield derived_family("exporter_scrape_duration_seconds", [((), self._monotonic_ns() - began)])
 
+    def _statistics(self, scene: _Scene) -> list[Table]:
+        """Return the families of a scene that have series; made once."""
+        with self._guard:
+            if self._shown is None or self._shown[0] is not scene:
+                shown = (*scene.share.kept, *scene.share.others)
+                found = chain(
+                    statistic_families(shown, scene.window.items, self._tables),
+                    fleet_families(scene.receivers, self._tables),
+                )
+                self._shown = scene, [family for family in found if family]
+            return self._shown[1]
+
     @staticmethod
-    def _about(scene: _Scene) -> Iterator[Metric]:
+    def _about(scene: _Scene) -> Iterator[Table]:
         yield from node_families(scene.nodes)
         yield from book_families(scene.books)
         yield derived_family("stats_torn_reads", [((name,), count) for name, count in scene.torn.items()])
@@ -213,7 +225,7 @@ class SnapshotCollector(Collector):
         folded = [((scope,), count) for scope, count in scene.share.folded.items()]
         yield derived_family("exporter_series_folded", folded)
 
-    def describe(self) -> Iterator[Metric]:
+    def describe(self) -> Iterator[Table]:
         """Yield every possible family, so that a scraper may select some with ``name[]``."""
         return describe()
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.metrics_core import Metric
+from functools import cache
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
-from heliograph.engine.catalogue.outside import Output, outside
-from heliograph.exporters.buckets import cumulative, since, window_values
+from heliograph.exporters.buckets import BOUNDS_NS, PERCENTILES, cumulative_all, le, window_values_all
 from heliograph.exporters.items import RUNNING, Item, Key, Node
+from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
 from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.blame import Blame
 from heliograph.monitor.collector.account import Account, HostState
@@ -42,129 +39,140 @@ Row = tuple[Sequence[str], float]
 """Label values and a value."""
 
 WINDOW_LABEL = "percentile"
+BUCKETS = (*map(le, BOUNDS_NS), "+Inf")
 
 
-def describe() -> Iterator[Metric]:
+def describe() -> Iterator[Table]:
     """Yield every possible family, without samples."""
     for scope in catalogue.scopes().values():
         if scope.info:
-            yield _info_family(scope)
+            yield Table(_info_form(scope))
         for statistic in scope.statistics:
-            yield from _statistic(scope, statistic)
+            yield Table(_form(statistic))
+            if statistic.kind == "histogram":
+                yield Table(_window_form(statistic))
     for derived in catalogue.derived().values():
         yield derived_family(derived.name, ())
 
 
-def _label_names(labels: Iterable[str]) -> list[str]:
-    return [names.metric_label(name) for name in labels]
+def _label_names(labels: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names.metric_label(name) for name in labels)
 
 
 def _divisor(of: Statistic | Derived) -> int:
-    """The inverse of the catalogue's scale: division by 10^9 keeps decimals exact, multiplication by 10^-9 does not."""
     return round(1 / names.scale(of))
 
 
-def _info_family(scope: Scope) -> GaugeMetricFamily:
-    text = f"Descriptive labels, value 1: {scope.help}"
-    return GaugeMetricFamily(names.info_metric(scope), text, labels=_label_names((*scope.labels, *scope.info)))
+def _kind(kind: str) -> str:
+    return kind if kind in ("counter", "histogram") else "gauge"
 
 
-def _statistic(scope: Scope, statistic: Statistic) -> tuple[Metric, ...]:
-    """Return the empty families of a statistic: one, or two for a histogram."""
-    name = names.metric(statistic)
-    labels = _label_names(scope.labels)
-    if statistic.kind == "histogram":
-        window = f"{statistic.help} Percentiles of the last heliograph_exporter_window_seconds."
-        return (
-            HistogramMetricFamily(name, statistic.help, labels=labels),
-            GaugeMetricFamily(names.window_metric(statistic), window, labels=[*labels, WINDOW_LABEL]),
-        )
-    if statistic.split is not None:
-        labels.append(names.metric_label(statistic.split.label))
-    if statistic.kind == "counter":
-        return (CounterMetricFamily(name, statistic.help, labels=labels),)
-    return (GaugeMetricFamily(name, statistic.help, labels=labels),)
+@cache
+def _form(statistic: Statistic) -> Form:
+    return Form(names.metric(statistic), _kind(statistic.kind), statistic.help, _divisor(statistic))
 
 
-def derived_family(name: str, rows: Iterable[Row]) -> Metric:
-    """Return a derived family with its samples. Values are in internal units (ns where the catalogue says so)."""
+@cache
+def _window_form(statistic: Statistic) -> Form:
+    text = f"{statistic.help} Percentiles of the last heliograph_exporter_window_seconds."
+    return Form(names.window_metric(statistic), "gauge", text, _divisor(statistic))
+
+
+@cache
+def _info_form(scope: Scope) -> Form:
+    return Form(names.info_metric(scope), "gauge", f"Descriptive labels, value 1: {scope.help}")
+
+
+@cache
+def _derived_form(name: str) -> Form:
     derived: Derived = catalogue.derived()[name]
-    kind = CounterMetricFamily if derived.kind == "counter" else GaugeMetricFamily
-    family = kind(names.family(derived), derived.help, labels=_label_names(derived.labels))
-    divisor = _divisor(derived)
-    for labels, value in rows:
-        family.add_metric(_shown(labels), value / divisor)
-    return family
+    return Form(names.family(derived), _kind(derived.kind), derived.help, _divisor(derived))
 
 
-def _shown(labels: Iterable[str]) -> list[str]:
-    """Make label values safe, so that every scraper can parse the answer."""
-    return [_safe(label) for label in labels]
+def derived_family(name: str, rows: Iterable[Row], tables: Tables | None = None) -> Table:
+    """Return a derived family with its samples. Values are in internal units (ns where the catalogue says so)."""
+    found = list(rows)
+    label_names = _label_names(catalogue.derived()[name].labels)
+    labels = (tables or Tables()).labels(name, label_names, [tuple(key) for key, _ in found])
+    return Table(_derived_form(name), [Column(labels, [value for _, value in found])])
 
 
-@lru_cache(maxsize=1 << 15)  # every series of an object repeats its labels
-def _safe(label: str) -> str:
-    return outside(label, Output.LABEL)
-
-
-def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) -> Iterator[Metric]:
+def statistic_families(
+    found: Iterable[Item], window_start: Mapping[Key, Item], tables: Tables | None = None
+) -> Iterator[Table]:
     """Yield all statistics of the items.
 
     Args:
         found: The items to show.
         window_start: The items at the start of the percentile window. A missing item is shown from its beginning.
+        tables: The labels of earlier snapshots.
     """
+    kept = tables or Tables()
     by_scope: defaultdict[str, list[Item]] = defaultdict(list)
     for item in found:
         by_scope[item.scope].append(item)
     for name, members in by_scope.items():
         scope = catalogue.scopes()[name]
+        label_names = _label_names(scope.labels)
         if scope.info:
-            info = _info_family(scope)
-            for item in members:
-                if item.info:
-                    info.add_metric(_shown([*item.labels, *(item.info.get(key, "") for key in scope.info)]), 1)
-            yield info
+            described = [item for item in members if item.info]
+            texts = [(*item.labels, *(item.info.get(key, "") for key in scope.info)) for item in described]
+            infos = kept.labels((name, "info"), (*label_names, *_label_names(scope.info)), texts)
+            yield Table(_info_form(scope), [Column(infos, [1] * len(described))])
+        labels = kept.labels(name, label_names, [item.labels for item in members])
+        rows = [dict(item.values.items()) for item in members]
         for statistic in scope.statistics:
             if statistic.kind == "histogram":
-                yield from _filled_histogram(scope, statistic, members, window_start)
+                yield from _filled_histogram(scope, statistic, members, window_start, labels, kept)
             else:
-                yield _filled(scope, statistic, members)
+                yield _filled(statistic, labels, rows)
 
 
-def _filled(scope: Scope, statistic: Statistic, members: Iterable[Item]) -> Metric:
-    (family,) = _statistic(scope, statistic)
-    assert isinstance(family, CounterMetricFamily | GaugeMetricFamily)
-    divisor = _divisor(statistic)
-    for item in members:
-        for cell in statistic.cells:
-            if (value := item.values.get(cell.name)) is not None:
-                labels = item.labels if cell.value is None else (*item.labels, cell.value)
-                family.add_metric(_shown(labels), value / divisor)
-    return family
+def _filled(statistic: Statistic, labels: Labels, rows: Sequence[Mapping[str, int]]) -> Table:
+    label = names.metric_label(statistic.split.label) if statistic.split else ""
+    columns = [
+        Column(labels, [row.get(cell.name) for row in rows], (label, cell.value) if cell.value is not None else None)
+        for cell in statistic.cells
+    ]
+    return Table(_form(statistic), columns)
 
 
 def _filled_histogram(
-    scope: Scope, statistic: Statistic, members: Iterable[Item], window_start: Mapping[Key, Item]
-) -> Iterator[Metric]:
-    family, window = _statistic(scope, statistic)
-    assert isinstance(family, HistogramMetricFamily)
-    assert isinstance(window, GaugeMetricFamily)
-    divisor = _divisor(statistic)
-    for item in members:
-        if (whole := item.histograms.get(statistic.name)) is None:
-            continue
-        labels = _shown(item.labels)
-        family.add_metric(labels, cumulative(whole), whole.total_ns / divisor)
-        older = window_start.get(item.key)
-        before = older.histograms.get(statistic.name) if older else None
-        for percentile, value in window_values(since(whole, before)):
-            window.add_metric((*labels, percentile), value / divisor)
-    yield family
-    yield window
+    scope: Scope,
+    statistic: Statistic,
+    members: Sequence[Item],
+    window_start: Mapping[Key, Item],
+    labels: Labels,
+    tables: Tables,
+) -> Iterator[Table]:
+    name = statistic.name
+    owners = [item for item in members if name in item.histograms]
+    if not owners:
+        return
+    whole = [item.histograms[name] for item in owners]
+    starts = [window_start.get(item.key) for item in owners]
+    before = [start.histograms.get(name) if start else None for start in starts]
+    if len(owners) < len(members):
+        labels = tables.labels((scope.name, name), labels.names, [item.labels for item in owners])
+    buckets = list(zip(*cumulative_all(whole), strict=True))
+    columns = [
+        Column(labels, counts, ("le", bound), "_bucket", is_count=True)
+        for bound, counts in zip(BUCKETS, buckets, strict=True)
+    ]
+    columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
+    columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
+    yield Table(_form(statistic), columns)
+    values = window_values_all(whole, before)
+    yield Table(
+        _window_form(statistic),
+        [
+            Column(labels, [row[index] if row else None for row in values], (WINDOW_LABEL, percentile))
+            for index, (percentile, _) in enumerate(PERCENTILES)
+        ],
+    )
 
 
-def node_families(found: Sequence[Node]) -> Iterator[Metric]:
+def node_families(found: Sequence[Node]) -> Iterator[Table]:
     """Yield the state of each node: whether it is up, its health, and its start."""
     known = [node for node in found if node.state.started_ns]
     up = [node for node in found if node.state.health is not Health.CLOSED]
@@ -176,15 +184,14 @@ def node_families(found: Sequence[Node]) -> Iterator[Metric]:
     yield derived_family("node_remains", [((n.name,), n.remains) for n in found])
 
 
-def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
+def fleet_families(rows: Sequence[ReceiverRow], tables: Tables | None = None) -> Iterator[Table]:
     """Yield each receiver joined with its sender. Values that need an unreachable sender have no sample."""
+    label_names = _label_names(catalogue.derived()["fleet_receiver_class"].labels[:-1])
+    keys = [(row.instance, row.topic, row.stream, row.transmitter or "") for row in rows]
+    labels = (tables or Tables()).labels("fleet_receiver", label_names, keys)
 
-    def labels(row: ReceiverRow) -> tuple[str, ...]:
-        return row.instance, row.topic, row.stream, row.transmitter or ""
-
-    def gauge(name: str, value: Callable[[ReceiverRow], float | None]) -> Metric:
-        pairs = ((labels(row), value(row)) for row in rows)
-        return derived_family(f"fleet_receiver_{name}", [(key, found) for key, found in pairs if found is not None])
+    def gauge(name: str, value: Callable[[ReceiverRow], float | None]) -> Table:
+        return Table(_derived_form(f"fleet_receiver_{name}"), [Column(labels, [value(row) for row in rows])])
 
     yield gauge("lag_messages", lambda row: row.lag_messages if row.transmitter else None)
     yield gauge("lag_seconds", _lag_ns)
@@ -194,14 +201,16 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
     yield gauge("nak_share", lambda row: row.nak_share)
     yield gauge("latency_trusted", lambda row: None if row.trust is None else float(row.trust.is_fact))
     yield gauge("queue_ratio", lambda row: row.queue_fill)
-    classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in JUDGED]
-    yield derived_family("fleet_receiver_class", classes)
-    judged = [(row, row.late.blame) for row in rows if row.late]
-    lates = [((*labels(row), item.value), float(found is item)) for row, found in judged for item in Blame]
-    yield derived_family("fleet_receiver_late", lates)
+    classes = [Column(labels, [int(row.behaviour is item) for row in rows], ("class", item.value)) for item in JUDGED]
+    yield Table(_derived_form("fleet_receiver_class"), classes)
+    lates = [
+        Column(labels, [int(row.late.blame is item) if row.late else None for row in rows], ("blame", item.value))
+        for item in Blame
+    ]
+    yield Table(_derived_form("fleet_receiver_late"), lates)
 
 
-def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Table]:
     """Yield the largest residual by node and identity."""
     yield derived_family("reconciliation_residual", list(found.items()))
 
@@ -212,7 +221,7 @@ def _lag_ns(row: ReceiverRow) -> float | None:
     return None if row.lag_seconds is None else row.lag_seconds * 1e9
 
 
-def lane_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
+def lane_families(states: Sequence[LaneStats]) -> Iterator[Table]:
     """Yield the state of the exporters of this process."""
     yield derived_family("exporter_publishes", [((s.name,), s.succeeded) for s in states])
     yield derived_family("exporter_publish_failures", [((s.name,), s.errors) for s in states])
@@ -237,17 +246,17 @@ _MODULE_COUNTERS = {
 }
 
 
-def module_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
+def module_families(states: Sequence[LaneStats]) -> Iterator[Table]:
     """Yield the counters of the modules of this process."""
     for family, field in _MODULE_COUNTERS.items():
         yield derived_family(family, [((s.name,), getattr(s, field)) for s in states])
 
 
-def account_families(account: Account) -> Iterator[Metric]:
+def account_families(account: Account) -> Iterator[Table]:
     """Yield the reports a collector received and missed, by host."""
     hosts = account.hosts
 
-    def of_hosts(name: str, value: Callable[[HostState], float]) -> Metric:
+    def of_hosts(name: str, value: Callable[[HostState], float]) -> Table:
         return derived_family(f"collector_{name}", [((host.host,), value(host)) for host in hosts])
 
     yield derived_family("collector_hosts", [((), len(hosts))])

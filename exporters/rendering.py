@@ -1,8 +1,9 @@
 """The two text formats from metric families, byte for byte as prometheus-client writes them.
 
-Most of a line is the same in each answer: the name and the labels. They are escaped once and kept. `Renderer` knows the
-families of this package only: counters, gauges and histograms, whose samples have neither timestamps nor exemplars, and
-one set of label names for each sample name. prometheus-client writes all other forms (`choose`).
+A family of this package writes its own lines (`tables.Table.text`). The lines of any other family are made here; the
+names and labels in them are escaped once and kept. `Renderer` knows counters, gauges and histograms whose samples have
+neither timestamps nor exemplars, and one set of label names for each sample name. prometheus-client writes all other
+forms (`choose`).
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from functools import partial
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
+
+from heliograph.exporters.tables import Table, number_text
 
 __all__ = ["Encoder", "Format", "Renderer"]
 
 Encoder = Callable[[Collector], bytes]
-
-_PLAIN_BELOW = 1e6
-"""Go writes larger values with an exponent."""
 
 
 class Format(Enum):
@@ -60,7 +59,10 @@ class Renderer:
         lines: list[str] = []
         for family in families:
             lines.append(_head(family, form))
-            self._add(lines, family)
+            if isinstance(family, Table):
+                lines.append(family.text)
+            else:
+                self._add(lines, family)
         if form is Format.OPENMETRICS:
             lines.append("# EOF\n")
         if len(self._beginnings) > self._limit:
@@ -75,9 +77,7 @@ class Renderer:
             beginning = beginnings.get(key)
             if beginning is None:
                 beginning = beginnings[key] = _beginning(name, labels)
-            number = float(value)
-            text = repr(number) if -_PLAIN_BELOW < number < _PLAIN_BELOW else _large(number)
-            lines.append(f"{beginning}{text}\n")
+            lines.append(f"{beginning}{number_text(value)}\n")
 
 
 def _head(family: Metric, form: Format) -> str:
@@ -87,11 +87,6 @@ def _head(family: Metric, form: Format) -> str:
     elif family.type == "counter":
         name += "_total"
     return f"# HELP {name} {text}\n# TYPE {name} {family.type}\n"
-
-
-def _large(number: float) -> str:
-    text: str = floatToGoString(number)  # type: ignore[no-untyped-call]
-    return text
 
 
 def _beginning(name: str, labels: dict[str, str]) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "dense",
     "filled_bounds",
     "grew",
+    "highest_of",
     "jitter",
     "layout_of",
     "lower_bounds",
@@ -39,6 +40,7 @@ __all__ = [
     "never_lost",
     "percentile",
     "percentiles",
+    "ranks_of",
     "spectrum",
     "upper_bounds",
 ]
@@ -151,6 +153,18 @@ def percentiles(histogram: Histogram, fractions: Sequence[float]) -> list[int]:
     places = np.searchsorted(running, np.array(ranks, dtype=np.uint64), side="left")
     upper = _filled_ends(histogram, cells[places])[1]
     return [int(value) for value in upper]
+
+
+def highest_of(cells: npt.NDArray[Any], digits: int, lowest: int, highest: int) -> Bounds:
+    """Return the highest value of each of the cells, ns."""
+    return _ends(layout_of(digits, lowest, highest), cells)[1]
+
+
+def ranks_of(fractions: Sequence[float], totals: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the ranks of the values at fractions (0 to 1) among each number of values, at least 1."""
+    product = np.array(fractions) * totals[:, None]
+    ranks = np.ceil(product - _RANK_SLACK - product * _RANK_SLACK_RELATIVE).astype(np.int64)
+    return np.minimum(totals[:, None], np.maximum(1, ranks))
 
 
 def _rank(fraction: float, total: int) -> int:

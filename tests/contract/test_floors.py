@@ -36,7 +36,7 @@ HEAVY = {
     "pandas": ("monitor/history/",),
     "plotly": ("dashboards/live/figures/", "dashboards/live/theme.py"),
     "prometheus_client": tuple(
-        f"exporters/{name}.py" for name in ("collector", "families", "prometheus", "pushgateway", "rendering")
+        f"exporters/{name}.py" for name in ("collector", "families", "prometheus", "pushgateway", "rendering", "tables")
     ),
     "pyarrow": ("monitor/history/", "exporters/spool.py"),
     "pyspark": ("monitor/history/",),

@@ -1,0 +1,197 @@
+"""Families whose series share the text of their labels: built once for a set of objects, then filled by each snapshot.
+
+A `Labels` holds the label values of some objects and the text they have in a line. A `Table` is a family: columns of
+values over such labels. The text of an answer comes from it directly. `samples` gives the same series to the encoders
+of prometheus-client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Sample
+from prometheus_client.utils import floatToGoString
+
+from heliograph.engine.catalogue.outside import Output, outside
+
+__all__ = ["Column", "Form", "Labels", "Table", "Tables", "number_text", "shown"]
+
+_PLAIN_BELOW = 1_000_000
+"""Go writes larger values with an exponent."""
+
+Extra = tuple[str, str]
+"""Name and value of a label beside those of the object."""
+
+
+@lru_cache(maxsize=1 << 15)
+def shown(label: str) -> str:
+    """Make a label value safe, so that every scraper can parse the answer."""
+    return outside(label, Output.LABEL)
+
+
+@lru_cache(maxsize=1 << 10)
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def number_text(value: float) -> str:
+    """Write a value as prometheus-client does."""
+    number = float(value)
+    if -_PLAIN_BELOW < number < _PLAIN_BELOW:
+        return repr(number)
+    text: str = floatToGoString(number)  # type: ignore[no-untyped-call]
+    return text
+
+
+class Labels:
+    """The label values of some objects, and their text; immutable."""
+
+    def __init__(self, names: Sequence[str], values: Sequence[tuple[str, ...]], older: Labels | None = None) -> None:
+        """Hold labels.
+
+        Args:
+            names: Names of the labels.
+            values: Label values of each object, not yet safe for an output.
+            older: The labels of the previous set of objects; what it has in common is not built again.
+        """
+        self.names = tuple(names)
+        self.values = values
+        self._of: Mapping[tuple[str, ...], tuple[Extra, ...]]
+        known: Mapping[tuple[str, ...], tuple[Extra, ...]] = {}
+        if older is not None and older.names == self.names:
+            known = older._of
+        self._of = {key: known.get(key) or self._pairs(key) for key in values}
+        self._blocks: dict[Extra | None, list[str]] = {}
+
+    def _pairs(self, key: tuple[str, ...]) -> tuple[Extra, ...]:
+        return tuple(sorted(zip(self.names, map(shown, key), strict=True)))
+
+    def blocks(self, extra: Extra | None = None) -> list[str]:
+        """Return the label text of each object, with a further label if there is one."""
+        found = self._blocks.get(extra)
+        if found is None:
+            found = self._blocks[extra] = [self._block(key, extra) for key in self.values]
+        return found
+
+    def _block(self, key: tuple[str, ...], extra: Extra | None) -> str:
+        pairs = self._of[key] if extra is None else sorted((*self._of[key], extra))
+        text = ",".join([f'{name}="{_escaped(value)}"' for name, value in pairs])
+        return f"{{{text}}}" if text else ""
+
+    def dictionaries(self, extra: Extra | None = None) -> list[dict[str, str]]:
+        """Return the labels of each object by name."""
+        added = dict([extra]) if extra else {}
+        return [dict(zip(self.names, map(shown, key), strict=True)) | added for key in self.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Name, kind and text of a family."""
+
+    name: str
+    """As exposed; that of a counter ends in ``_total``."""
+    kind: str
+    help: str
+    divisor: int = 1
+    """Inverse of the catalogue's scale: division by 10^9 keeps decimals exact, multiplication by 10^-9 does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One value for each object, under one sample name."""
+
+    labels: Labels
+    values: Sequence[float | None]
+    """In internal units; None: the object has no such value."""
+    extra: Extra | None = None
+    suffix: str = ""
+    """Ending of the sample name, for the parts of a histogram."""
+    is_count: bool = False
+    """Whether the value is a number of values of a histogram, which has no unit."""
+
+
+class Table(Metric):
+    """A family as columns. All columns of a histogram are of the same objects."""
+
+    def __init__(self, form: Form, columns: Sequence[Column] = ()) -> None:
+        """Combine a form with its values."""
+        self.form = form
+        self.columns = tuple(columns)
+        self.name = form.name.removesuffix("_total") if form.kind == "counter" else form.name
+        self.documentation = form.help
+        self.unit = ""
+        self.type = form.kind
+
+    if not TYPE_CHECKING:
+
+        @cached_property
+        def samples(self) -> list[Sample]:
+            """The series for the encoders of prometheus-client."""
+            parts = [self._samples(column) for column in self.columns]
+            if self.type == "histogram":
+                return [sample for one in zip(*parts, strict=True) for sample in one]
+            return [sample for part in parts for sample in part]
+
+    def _samples(self, column: Column) -> list[Sample]:
+        name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor
+        pairs = zip(column.labels.dictionaries(column.extra), column.values, strict=True)
+        return [Sample(name, labels, value / divisor) for labels, value in pairs if value is not None]
+
+    def __len__(self) -> int:
+        """Return the number of series."""
+        return sum(len(column.values) - _absent(column.values) for column in self.columns)
+
+    def __bool__(self) -> bool:
+        return any(len(column.values) > _absent(column.values) for column in self.columns)
+
+    @cached_property
+    def text(self) -> str:
+        """The lines of all series; both text formats have the same."""
+        parts = [self._lines(column) for column in self.columns]
+        if self.type == "histogram":
+            return "".join([line for one in zip(*parts, strict=True) for line in one])
+        return "".join([line for part in parts for line in part])
+
+    def _lines(self, column: Column) -> list[str]:
+        name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor
+        pairs = zip(column.labels.blocks(column.extra), column.values, strict=True)
+        if divisor != 1:
+            return [f"{name}{block} {number_text(value / divisor)}\n" for block, value in pairs if value is not None]
+        return [
+            f"{name}{block} {value}.0\n"
+            if type(value) is int and -_PLAIN_BELOW < value < _PLAIN_BELOW
+            else f"{name}{block} {number_text(value)}\n"
+            for block, value in pairs
+            if value is not None
+        ]
+
+    def named(self, wanted: frozenset[str]) -> Table | None:
+        """Return the part with wanted names: those of samples or of families; None when there is none."""
+        if self.name in wanted or self.form.name in wanted:
+            return self
+        columns = [column for column in self.columns if self.form.name + column.suffix in wanted]
+        return Table(self.form, columns) if columns else None
+
+
+def _absent(values: Sequence[float | None]) -> int:
+    return sum(value is None for value in values)
+
+
+class Tables:
+    """Keeps the labels of sets of objects from one snapshot to the next."""
+
+    def __init__(self) -> None:
+        """Create an empty store."""
+        self._known: dict[Hashable, Labels] = {}
+
+    def labels(self, key: Hashable, names: Sequence[str], values: Iterable[tuple[str, ...]]) -> Labels:
+        """Return the labels of a set of objects; only those of new objects are built."""
+        found = list(values)
+        known = self._known.get(key)
+        if known is None or known.names != tuple(names) or known.values != found:
+            known = self._known[key] = Labels(names, found, known)
+        return known

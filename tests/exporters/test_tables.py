@@ -1,0 +1,80 @@
+"""Families as columns: the text of labels is built once, and the samples are the lines."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.exposition import generate_latest
+
+from heliograph.exporters import tables
+from heliograph.exporters.collector import SnapshotCollector
+from heliograph.exporters.rendering import Format, Renderer
+from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
+from tests.exporters.making import at, histogram, instance, receiver
+
+HARD = ("", "plain", 'a "quoted" name', "back\\slash", "line\nbreak", "é 信号 \U0001f4a1", '{a="b"} 1', "x" * 3000)
+NUMBERS = (0, 1, -1, 0.1, 999_999, 1_000_000, -1_000_000, 123_456_789, 2**64 - 1, True, float("inf"), float("nan"))
+
+
+def test_hard_labels_and_numbers_are_written_as_prometheus_client_does() -> None:
+    labels = Labels(("zone", "node"), [(text, "n") for text in HARD])
+    numbers = Labels(("place",), [(str(place),) for place in range(len(NUMBERS))])
+    families = [
+        Table(Form("hard", "gauge", 'A "help"\nof two \\ lines.'), [Column(labels, range(len(HARD)), ("only", 'a"b'))]),
+        Table(Form("numbers_total", "counter", ""), [Column(numbers, NUMBERS)]),
+        Table(Form("scaled_seconds", "gauge", "", 10**9), [Column(numbers, (None, *NUMBERS[1:10], 5, 6))]),
+        Table(Form("bare", "gauge", "No labels."), [Column(Labels((), [()]), [7])]),
+    ]
+    for family in families:
+
+        class One:
+            def collect(self, family: Table = family) -> list[Table]:
+                return [family]
+
+        assert Renderer(1).render([family], Format.TEXT) == generate_latest(One())  # type: ignore[arg-type]
+        assert len(family) == len(family.samples)
+        assert family
+
+
+def test_label_text_is_built_for_new_objects_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[tuple[str, ...]] = []
+    pairs = Labels._pairs
+
+    def counted(labels: Labels, key: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        built.append(key)
+        return pairs(labels, key)
+
+    monkeypatch.setattr(Labels, "_pairs", counted)
+    kept = Tables()
+    first = kept.labels("scope", ("node",), [("a",), ("b",)])
+    assert kept.labels("scope", ("node",), [("a",), ("b",)]) is first
+    second = kept.labels("scope", ("node",), [("c",), ("b",)])
+    assert built == [("a",), ("b",), ("c",)]
+    assert second.blocks() == ['{node="c"}', '{node="b"}']
+    assert second.blocks(("le", "+Inf")) == ['{le="+Inf",node="c"}', '{le="+Inf",node="b"}']
+
+
+def test_the_labels_of_a_fleet_outlive_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fleet(second: int) -> None:
+        counts = histogram({10_000: second})
+        topics = [receiver("alpha", topic, histograms={"total_latency": counts}) for topic in "AB"]
+        collector.update(at(second, instance("alpha", *topics)))
+
+    collector = SnapshotCollector()
+    fleet(1)
+    before = {family.name: family.text for family in collector.collect()}
+    monkeypatch.setattr(tables, "_escaped", None)  # a label that is escaped now fails
+    fleet(2)
+    after = {family.name: family for family in collector.collect() if family.name.startswith("heliograph_receiver_")}
+    assert set(after) <= set(before)
+    assert after["heliograph_receiver_total_latency_seconds"].text.count('_count{node="alpha"') == 2
+
+
+def test_a_part_of_a_family_is_chosen_by_the_name_of_its_samples() -> None:
+    labels = Labels(("node",), [("a",)])
+    columns = [Column(labels, [3], suffix="_count"), Column(labels, [5], suffix="_sum")]
+    table = Table(Form("t_seconds", "histogram", ""), columns)
+    assert table.named(frozenset({"t_seconds"})) is table
+    part = table.named(frozenset({"t_seconds_sum"}))
+    assert part is not None
+    assert part.text == 't_seconds_sum{node="a"} 5.0\n'
+    assert table.named(frozenset({"other"})) is None
