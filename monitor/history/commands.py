@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.text import printable
@@ -71,16 +72,28 @@ def _add(
     return parser
 
 
+def _directory(text: str) -> Path:
+    """A directory by path or by ``file://`` address."""
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return Path(text)
+    if scheme == "file" and rest.startswith("/"):
+        return Path(unquote(rest))
+    raise argparse.ArgumentTypeError(
+        f"{text}: only directories of this machine can be used, such as /data/spool or file:///data/spool"
+    )
+
+
 def _spool_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--spool", type=Path, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
+        "--spool", type=_directory, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
     )
 
 
 def _history_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--history",
-        type=Path,
+        type=_directory,
         default=Path("history"),
         metavar="DIR",
         help="directory of the history (default: history)",
@@ -97,8 +110,10 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
         "rollup",
         _rollup,
         "merge a spool into hours, with Spark",
-        "Merge the interval histograms of a spool into one row per hour and series, with percentiles. Running it\n"
-        "again gives the same rows. Spark is faster for many days or many machines; --master selects the cluster.",
+        "Add the new interval histograms of a spool to the history: one row per hour and series, with percentiles.\n"
+        "Each interval is merged once, whenever it comes; a second run changes nothing. Several spools, such as those\n"
+        "of several hosts, may fill one history. Spark is faster for many days or many machines; --master selects the\n"
+        "cluster, whose workers must see both directories. For some new minutes --no-spark is faster.",
         "heliograph history rollup --spool spool --history history --master 'local[4]'",
     )
     _spool_option(parser)
@@ -107,8 +122,9 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="also replace hours that have more intervals than the spool has now",
+        help="rebuild the hours of the spool from this spool alone; intervals that only the history has are lost",
     )
+    parser.add_argument("--no-spark", action="store_true", help="merge on this machine, without Spark and Java")
     _progress_option(parser)
 
 
@@ -201,26 +217,31 @@ def _tell_problems(problems: Iterable[tuple[Broken, int]]) -> int:
 def _rollup(args: argparse.Namespace) -> int:
     _needs_pyarrow()
     from heliograph.monitor.history.files import no_spool
-    from heliograph.monitor.history.rollup import rollup
-    from heliograph.monitor.history.spark import spark_session
+    from heliograph.monitor.history.rollup import Threads, rollup
 
     if not args.spool.is_dir():
         raise no_spool(args.spool)
     progress = _Progress(args.progress)
-    progress.tell(f"starting Spark on {args.master} …")
     try:
-        with spark_session(args.master) as spark:
-            progress.tell("merging …")
-            done = rollup(spark, args.spool, args.history, replace=args.replace)
+        if args.no_spark:
+            done = rollup(Threads(), args.spool, args.history, replace=args.replace, progress=progress.tell)
+        else:
+            from heliograph.monitor.history.rollup_spark import OnSpark
+            from heliograph.monitor.history.spark import spark_session
+
+            progress.tell(f"starting Spark on {args.master} …")
+            with spark_session(args.master) as spark:
+                done = rollup(OnSpark(spark), args.spool, args.history, replace=args.replace, progress=progress.tell)
     finally:
         progress.close()
     print(
-        f"{args.history}: {done.intervals:,} intervals with {done.values:,} values in {done.hours:,} "
+        f"{args.history}: {done.intervals:,} new intervals with {done.values:,} values in {done.hours:,} "
         f"{'hour' if done.hours == 1 else 'hours'}"
     )
     for hour in done.kept:
         print(
-            f"heliograph: {hour}: kept, because it has more intervals than the spool has now (see --replace)",
+            f"heliograph: {hour}: an earlier version made this hour, and it has more of these series than the spool; "
+            "see --replace",
             file=sys.stderr,
         )
     return 1 if _tell_problems(done.problems) or done.kept else 0

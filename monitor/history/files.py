@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,13 +31,14 @@ __all__ = [
     "Broken",
     "Scan",
     "Unit",
+    "first_line",
     "no_spool",
     "normalized",
     "parquet_files",
-    "read_history",
     "read_unit",
     "remove_leftovers",
     "scan",
+    "sync_folder",
     "to_table",
     "write_spool",
     "write_table",
@@ -53,6 +54,10 @@ _WRITER: dict[str, Any] = {
     "coerce_timestamps": "us",
     "row_group_size": ROW_GROUP_ROWS,
 }
+
+_KEYS = tuple(column for column in SPOOL if column.name in ("source", "seq"))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST_US, _LATEST_US = -(1 << 62), 1 << 62
 
 _NEEDED = frozenset({"ts", "len_ms", "digits", "lowest", "highest", "n", "h", "source", "seq"})
 """Required columns of a spool file; the others have a natural empty value."""
@@ -72,6 +77,11 @@ class Unit:
 
     paths: tuple[str, ...]
     rows: int
+    sources: tuple[str, ...]
+    first_us: int
+    """Earliest start of an interval by the footers, microseconds since 1970; without it `_EARLIEST_US`."""
+    last_us: int
+    """Latest start; without it `_LATEST_US`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +145,7 @@ def write_table(target: Path, table: pa.Table) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _locked(path: Path) -> IO[bytes]:
@@ -164,7 +174,8 @@ def remove_leftovers(folder: Path) -> None:
             continue
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a directory durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -189,8 +200,12 @@ def no_spool(folder: Path) -> UserError:
     return UserError(f"no spool in {folder}: record one with `heliograph export spool --dir {folder}`")
 
 
-def scan(folder: Path) -> Scan:
+def scan(folder: Path, skip: Callable[[str], bool] | None = None) -> Scan:
     """Read the footer of every file of a spool.
+
+    Args:
+        folder: Directory of the spool.
+        skip: Called with a file's path below `folder`; files for which it returns True are not opened.
 
     Raises:
         UserError: The directory does not exist.
@@ -198,18 +213,20 @@ def scan(folder: Path) -> Scan:
     if not folder.is_dir():
         raise no_spool(folder)
     broken = []
-    spans = []
+    found = []
     for path in parquet_files(folder):
+        if skip is not None and skip(str(path.relative_to(folder))):
+            continue
         try:
             metadata = pq.read_metadata(path)
             reason = _unfit(metadata.schema.to_arrow_schema()) or _of_other_types(metadata.schema)
-            if reason is None:
-                spans.append((_span(metadata), str(path), metadata.num_rows))
+            if reason is None and metadata.num_rows > 0:
+                found.append(_File(str(path), metadata.num_rows, _spans(metadata, path), *_times(metadata)))
         except (OSError, pa.ArrowException, ValueError) as error:
-            reason = _first_line(error)
+            reason = first_line(error)
         if reason is not None:
             broken.append(Broken(str(path), reason))
-    return Scan(tuple(_units(spans)), tuple(broken))
+    return Scan(tuple(_units(found)), tuple(broken))
 
 
 def _unfit(schema: pa.Schema) -> str | None:
@@ -229,44 +246,88 @@ def _of_other_types(schema: pq.ParquetSchema) -> str | None:
 
 
 Span = tuple[str, int, int]
+"""A source and a range of its sequence numbers, both ends included."""
 
 
-def _span(metadata: pq.FileMetaData) -> Span | None:
-    """Return source and range of seq of a file from its column statistics; None when they are missing."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    rows: int
+    spans: tuple[Span, ...]
+    first_us: int
+    last_us: int
+
+
+def _spans(metadata: pq.FileMetaData, path: Path) -> tuple[Span, ...]:
+    """Return the spans of a file: from its column statistics, or from its columns if these do not give them."""
     names = metadata.schema.names
-    sources: set[str] = set()
-    low, high = [], []
+    spans: dict[str, tuple[int, int]] = {}
     for group in range(metadata.num_row_groups):
         columns = metadata.row_group(group)
         source = columns.column(names.index("source")).statistics
         seq = columns.column(names.index("seq")).statistics
-        if source is None or seq is None or not source.has_min_max or not seq.has_min_max:
-            return None
-        sources |= {str(source.min), str(source.max)}
-        low.append(int(seq.min))
-        high.append(int(seq.max))
-    return (sources.pop(), min(low), max(high)) if len(sources) == 1 else None
+        has_all = source is not None and seq is not None and source.has_min_max and seq.has_min_max
+        # Long texts are cut in the statistics of other writers; then the two ends differ.
+        if not has_all or source.min != source.max:
+            return _spans_of_rows(path)
+        _extend(spans, str(source.min), int(seq.min), int(seq.max))
+    return tuple((source, *span) for source, span in sorted(spans.items()))
 
 
-def _units(files: Iterable[tuple[Span | None, str, int]]) -> Iterator[Unit]:
-    """Group files with overlapping ranges; a file without a range joins all files of its source."""
-    known = sorted((span, path, rows) for span, path, rows in files if span is not None)
-    unknown = [(path, rows) for span, path, rows in files if span is None]
-    if unknown:
-        everything = [(path, rows) for _, path, rows in known] + unknown
-        yield Unit(tuple(sorted(path for path, _ in everything)), sum(rows for _, rows in everything))
-        return
-    together: list[str] = []
-    rows_together, source_before, end = 0, "", -1
-    for (source, low, high), path, rows in known:
-        if together and (source != source_before or low > end):
-            yield Unit(tuple(together), rows_together)
-            together, rows_together, end = [], 0, -1
-        together.append(path)
-        rows_together += rows
-        source_before, end = source, max(end, high)
-    if together:
-        yield Unit(tuple(together), rows_together)
+def _spans_of_rows(path: Path) -> tuple[Span, ...]:
+    columns = normalized(pq.ParquetFile(path, page_checksum_verification=True).read(columns=["source", "seq"]), _KEYS)
+    by_source = columns.group_by("source", use_threads=False).aggregate([("seq", "min"), ("seq", "max")])
+    return tuple(sorted((row["source"], row["seq_min"], row["seq_max"]) for row in by_source.to_pylist()))
+
+
+def _extend(spans: dict[str, tuple[int, int]], source: str, low: int, high: int) -> None:
+    before = spans.get(source, (low, high))
+    spans[source] = min(before[0], low), max(before[1], high)
+
+
+def _times(metadata: pq.FileMetaData) -> tuple[int, int]:
+    """Return the earliest and latest start of an interval by the footer."""
+    index = metadata.schema.names.index("ts")
+    low, high = _LATEST_US, _EARLIEST_US
+    if metadata.schema.column(index).physical_type != "INT64":
+        return _EARLIEST_US, _LATEST_US
+    for group in range(metadata.num_row_groups):
+        ts = metadata.row_group(group).column(index).statistics
+        if ts is None or not ts.has_min_max or not isinstance(ts.min, datetime) or ts.min.tzinfo is None:
+            return _EARLIEST_US, _LATEST_US
+        low = min(low, (ts.min - _EPOCH) // timedelta(microseconds=1))
+        high = max(high, (ts.max - _EPOCH) // timedelta(microseconds=1))
+    return low, high
+
+
+def _units(files: Sequence[_File]) -> Iterator[Unit]:
+    """Group files with overlapping spans: a file with several sources joins the groups of all of them."""
+    parent = list(range(len(files)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    reached: tuple[str, int, int] | None = None  # source, highest number so far, file that has it
+    for (source, low, high), index in sorted((span, index) for index, file in enumerate(files) for span in file.spans):
+        if reached is not None and reached[0] == source and low <= reached[1]:
+            parent[root(index)] = root(reached[2])
+            reached = source, max(reached[1], high), index
+        else:
+            reached = source, high, index
+    groups: dict[int, list[_File]] = {}
+    for index, file in enumerate(files):
+        groups.setdefault(root(index), []).append(file)
+    for group in groups.values():
+        yield Unit(
+            paths=tuple(sorted(file.path for file in group)),
+            rows=sum(file.rows for file in group),
+            sources=tuple(sorted({span[0] for file in group for span in file.spans})),
+            first_us=min(file.first_us for file in group),
+            last_us=max(file.last_us for file in group),
+        )
 
 
 def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
@@ -276,7 +337,7 @@ def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
         try:
             table = normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), SPOOL)
         except (OSError, pa.ArrowException, ValueError) as error:
-            yield path, Broken(path, _first_line(error))
+            yield path, Broken(path, first_line(error))
             continue
         yield path, _first_time(table, seen, alone=len(paths) == 1)
 
@@ -316,25 +377,6 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def read_history(folder: Path) -> tuple[pa.Table, list[Broken]]:
-    """Return all hours of a history, sorted by series and time, and the files that could not be read.
-
-    Raises:
-        UserError: The directory does not exist.
-    """
-    if not folder.is_dir():
-        raise UserError(f"no history in {folder}: create one with `heliograph history rollup`")
-    tables = [arrow_schema(HISTORY).empty_table()]
-    broken = []
-    for path in parquet_files(folder):
-        try:
-            tables.append(normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), HISTORY))
-        except (OSError, pa.ArrowException, ValueError) as error:
-            broken.append(Broken(str(path), _first_line(error)))
-    whole = pa.concat_tables(tables)
-    order = [(name, "ascending") for name in ("metric", "instance", "topic", "stream", "tag", "digits", "lowest", "ts")]
-    return whole.sort_by(order), broken
-
-
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its type when it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

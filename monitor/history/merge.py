@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +26,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
-from heliograph.monitor.history.files import Broken, read_unit, scan
+from heliograph.monitor.history.files import Broken, Unit, read_unit, scan
 from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES, SERIES, arrow_schema
 
-__all__ = ["Merger", "Period", "merge", "merge_spool", "merge_unit"]
+__all__ = ["Merger", "Period", "merge", "merge_spool", "merge_units", "shares"]
 
 HOUR_US = 3_600_000_000
 
 _COMPACT_BYTES = 128 << 20
+_GATHER_ROWS = 25_000
+_GATHER_BYTES = 64 << 20
+_UNSEEN = np.iinfo(np.int64).max
 _SORTED_BY = [(name, "ascending") for name in ("ts", *SERIES)]
 
 Integers = npt.NDArray[np.int64]
@@ -101,10 +105,9 @@ def _is(table: pa.Table, digits: int, lowest: int, highest: list[int]) -> pa.Chu
 def _merge_layout(table: pa.Table, period: Period, refused: Counter[str], *, final: bool) -> pa.Table:
     if table.num_rows == 0:
         return arrow_schema(HISTORY).empty_table()
-    ts = _integers(table["ts"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
+    ts = _microseconds(table["ts"])
     begins = np.zeros_like(ts) if period is None else ts // period * period
     groups = _group(table, begins)
-    length_ms = _integers(table["len_ms"])
     quantiles = [*PERCENTILES.values(), 1.0] if final else [1.0]
     expected = _integers(table["n"])
     payloads = table["h"].cast(pa.large_binary()).combine_chunks()
@@ -128,10 +131,8 @@ def _merge_layout(table: pa.Table, period: Period, refused: Counter[str], *, fin
     n = np.frombuffer(totals, dtype=np.int64)
     at = np.frombuffer(values, dtype=np.int64).reshape(len(n), len(quantiles))
     is_counted = accepted & (expected > 0)
-    unseen = np.iinfo(np.int64).max
-    smallest = _reduce(np.minimum, np.where(is_counted, _integers(table["min"]), unseen), groups)
-    first_us = _reduce(np.minimum, np.where(accepted, ts, unseen), groups)
-    last_us = _reduce(np.maximum, np.where(accepted, ts + length_ms * 1000, 0), groups)
+    smallest = _reduce(np.minimum, np.where(is_counted, _integers(table["min"]), _UNSEEN), groups)
+    first_us, last_us, covered_ms = _time(table, ts, accepted, groups)
     columns: dict[str, pa.Array] = {
         "ts": pa.array(first_us if period is None else begins[groups.first]),
         "len_ms": pa.array((last_us - first_us) // 1000 if period is None else np.full(len(n), period // 1000)),
@@ -143,6 +144,9 @@ def _merge_layout(table: pa.Table, period: Period, refused: Counter[str], *, fin
         "sum": pa.array(_reduce(np.add, np.where(accepted, _integers(table["sum"]), 0), groups)),
         "dropped": pa.array(_reduce(np.add, np.where(accepted, _integers(table["dropped"]), 0), groups)),
         "intervals": pa.array(_reduce(np.add, np.where(accepted, _intervals(table), 0), groups)),
+        "first_ts": pa.array(first_us),
+        "last_ts": pa.array(last_us),
+        "covered_ms": pa.array(covered_ms),
         "h": pa.LargeBinaryArray.from_buffers(
             pa.large_binary(), len(n), [None, pa.py_buffer(ends), pa.py_buffer(bodies)]
         ),
@@ -177,6 +181,27 @@ def _integers(column: pa.ChunkedArray) -> Integers:
     return result
 
 
+def _time(
+    table: pa.Table, ts: Integers, accepted: npt.NDArray[np.bool_], groups: _Groups
+) -> tuple[Integers, Integers, Integers]:
+    """Return start and end of the intervals of each group, in microseconds, and the sum of their lengths in ms."""
+    first_us, last_us, covered_ms = ts, ts + _integers(table["len_ms"]) * 1000, _integers(table["len_ms"])
+    if "covered_ms" in table.column_names:  # merged already
+        starts, ends = _microseconds(table["first_ts"]), _microseconds(table["last_ts"])
+        is_known = ends > starts
+        first_us, last_us = np.where(is_known, starts, first_us), np.where(is_known, ends, last_us)
+        covered_ms = _integers(table["covered_ms"])
+    return (
+        _reduce(np.minimum, np.where(accepted, first_us, _UNSEEN), groups),
+        _reduce(np.maximum, np.where(accepted, last_us, 0), groups),
+        _reduce(np.add, np.where(accepted, covered_ms, 0), groups),
+    )
+
+
+def _microseconds(column: pa.ChunkedArray) -> Integers:
+    return _integers(column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
+
+
 def _intervals(table: pa.Table) -> Integers:
     if "intervals" in table.column_names:
         return _integers(table["intervals"])
@@ -184,19 +209,28 @@ def _intervals(table: pa.Table) -> Integers:
 
 
 class Merger:
-    """Merges a stream of tables, keeping what is merged so far as rows and bounding them by merging them again."""
+    """Merges a stream of tables, keeping what is merged so far as rows and bounding them by merging them again.
+
+    Small tables are gathered first: a merge has a fixed cost, and files of a minute have a few rows each.
+    """
 
     def __init__(self, period: Period = HOUR_US) -> None:
-        self.refused: Counter[str] = Counter()
+        self.problems: list[tuple[Broken, int]] = []
+        """Rows left out: where they came from with the reason, and how many; complete after `partial` or `result`."""
         self._period = period
+        self._gathered: list[tuple[str, pa.Table]] = []
+        self._rows = self._bytes = 0
         self._parts: list[pa.Table] = []
         self._limit = _COMPACT_BYTES
 
-    def add(self, table: pa.Table) -> None:
-        """Merge one more table."""
-        merged, refused = merge(table, self._period, final=False)
-        self.refused += refused
-        self._parts.append(merged)
+    def add(self, table: pa.Table, path: str = "") -> None:
+        """Merge one more table; `path` names it in `problems`."""
+        self._gathered.append((path, table))
+        self._rows += table.num_rows
+        self._bytes += table.nbytes
+        if self._rows < _GATHER_ROWS and self._bytes < _GATHER_BYTES:
+            return
+        self._merge_gathered()
         if len(self._parts) > 1 and sum(part.nbytes for part in self._parts) > self._limit:
             whole = self.partial()
             # What does not shrink is the size of the result; do not merge it over and over.
@@ -204,33 +238,70 @@ class Merger:
 
     def partial(self) -> pa.Table:
         """All so far, to be merged again."""
-        whole, refused = merge(self._whole(), self._period, final=False)
-        self.refused += refused
-        self._parts = [whole]
-        return whole
+        self._merge_gathered()
+        if len(self._parts) != 1:
+            whole, refused = merge(self._whole(), self._period, final=False)
+            self._note("", refused)
+            self._parts = [whole]
+        return self._parts[0]
 
     def result(self) -> pa.Table:
         """All, with percentiles."""
+        self._merge_gathered()
         whole, refused = merge(self._whole(), self._period)
-        self.refused += refused
+        self._note("", refused)
         return whole
+
+    def _merge_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        self._rows = self._bytes = 0
+        if not gathered:
+            return
+        # Tables of the spool and of the history have different columns.
+        for names in sorted({tuple(table.column_names) for _, table in gathered}):
+            of_kind = [(path, table) for path, table in gathered if tuple(table.column_names) == names]
+            merged, refused = merge(pa.concat_tables([table for _, table in of_kind]), self._period, final=False)
+            self._parts.append(merged)
+            if refused:  # rare: find out from which tables
+                for path, table in of_kind:
+                    self._note(path, merge(table, self._period, final=False)[1])
+
+    def _note(self, path: str, refused: Counter[str]) -> None:
+        self.problems += [(Broken(path, reason), rows) for reason, rows in refused.items()]
 
     def _whole(self) -> pa.Table:
         return pa.concat_tables(self._parts or [arrow_schema(HISTORY).empty_table()])
 
 
-def merge_unit(paths: Sequence[str], period: Period = HOUR_US) -> tuple[pa.Table, list[tuple[Broken, int]]]:
-    """Partly merge the files of one unit; returns the unusable input with its number of rows (0: whole file)."""
+def merge_units(
+    units: Iterable[Unit], period: Period = HOUR_US, progress: Callable[[Unit], None] | None = None
+) -> tuple[pa.Table, list[tuple[Broken, int]]]:
+    """Partly merge the files of some units; returns the unusable input with its number of rows (0: whole file)."""
     merger = Merger(period)
-    problems = []
-    for path, found in read_unit(paths):
-        if isinstance(found, Broken):
-            problems.append((found, 0))
-            continue
-        before = merger.refused.copy()
-        merger.add(found)
-        problems += [(Broken(path, reason), rows) for reason, rows in (merger.refused - before).items()]
-    return merger.partial(), problems
+    problems: list[tuple[Broken, int]] = []
+    for unit in units:
+        for path, found in read_unit(unit.paths):
+            if isinstance(found, Broken):
+                problems.append((found, 0))
+            else:
+                merger.add(found, path)
+        if progress is not None:
+            progress(unit)
+    return merger.partial(), problems + merger.problems
+
+
+def shares(units: Sequence[Unit], parts: int) -> list[list[Unit]]:
+    """Split units into runs of about equal numbers of rows."""
+    limit = max(1, -(-sum(unit.rows for unit in units) // max(1, parts)))
+    result: list[list[Unit]] = []
+    rows = limit
+    for unit in units:
+        if rows >= limit:
+            result.append([])
+            rows = 0
+        result[-1].append(unit)
+        rows += unit.rows
+    return result
 
 
 def merge_spool(
@@ -248,12 +319,20 @@ def merge_spool(
     problems = [(broken, 0) for broken in found.broken]
     merger = Merger(period)
     done = 0
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        results = pool.map(lambda unit: merge_unit(unit.paths, period), found.units)
-        for unit, (part, trouble) in zip(found.units, results, strict=True):
-            merger.add(part)
-            problems += trouble
+    lock = Lock()
+
+    def count(unit: Unit) -> None:
+        nonlocal done
+        with lock:
             done += unit.rows
             if progress is not None:
                 progress(done, found.rows)
+
+    workers = threads or os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        # A share is merged in memory: many small ones let the threads end together and keep the memory flat.
+        runs = shares(found.units, max(workers, found.rows // _GATHER_ROWS))
+        for part, trouble in pool.map(lambda units: merge_units(units, period, count), runs):
+            merger.add(part)
+            problems += trouble
     return merger.result(), problems

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import Broken, read_history
+from heliograph.monitor.history.files import Broken
+from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.merge import merge
 from heliograph.monitor.history.report_page import page
 from heliograph.monitor.history.schema import IMPORTED, PERCENTILES, metric_titles

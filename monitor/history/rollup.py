@@ -1,47 +1,76 @@
-"""The roll-up: spool -> history, one row per hour and series, on Spark.
+"""The roll-up: spool -> history, one row per hour and series.
 
-    units of files -> partly merged hours (in each task, by the C kernel) -> whole hours -> date=…/hour=… directories
+    new intervals of the spool -> partly merged hours -> with the committed hour: data files -> one commit per hour
 
-Tasks read the files of the spool: a damaged file is named, left out and counted; other files are not affected.
-Only partly merged rows travel between tasks.
+It is incremental. `Ledger` skips the files that are merged already, and the manifests of the hours skip the intervals
+that are merged already. So a second run changes nothing, late intervals enter whenever they come, and several spools
+(of several hosts, or of one host after its spool was pruned) fill one history. An hour without new intervals is not
+written. A run that is killed has committed some hours; the next run does the others.
 
-Running it again gives the same rows. Every hour of the spool is rebuilt from all its intervals beside the history, and
-replaces the old hour by a rename; hours that the spool no longer has stay. An hour with fewer intervals than before
-(part of the spool is removed or unreadable) does not replace the old one and is reported, unless `replace` is set.
+The job has two halves, which a `Runner` spreads over threads (`Threads`) or over Spark
+(`monitor.history.rollup_spark`): `read_units` merges new intervals, `write_hour` adds them to an hour. Between the
+halves this process learns which hours change; after them it commits. It alone writes manifests.
+
+An adopted hour (made by a version that did not note what it merged) may hold the same intervals as the spool. Of each
+series that both have, the larger number of intervals wins: the spool's rows if it has at least as many, else the old
+row. Intervals that are left out in this way are reported.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import Broken, Scan, Unit, parquet_files, scan
-from heliograph.monitor.history.lock import FolderLock
-from heliograph.monitor.history.merge import Merger, merge_unit
-from heliograph.monitor.history.schema import HISTORY, SERIES, Column, arrow_schema, spark_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["RolledUp", "dated", "partly_merged", "rollup", "units", "whole_hours"]
-
-_PROBLEM = (
-    Column("path", "text", "File that could not be used, whole or in part."),
-    Column("reason", "text", "Reason; empty: the row is valid."),
-    Column("rows", "integer", "Rows left out; 0: the whole file."),
+from heliograph.monitor.history.files import Broken, Scan, Unit, first_line, no_spool, read_unit, scan, write_table
+from heliograph.monitor.history.hours import (
+    DataFile,
+    Manifest,
+    adopt,
+    commit,
+    committed_hours,
+    folder_of,
+    load,
+    name_of,
+    read_hour,
+    sweep,
 )
-PARTLY = (*HISTORY, *_PROBLEM)
-"""Columns between the steps."""
+from heliograph.monitor.history.ledger import Ledger
+from heliograph.monitor.history.lock import FolderLock
+from heliograph.monitor.history.merge import HOUR_US, Merger, merge, shares
+from heliograph.monitor.history.ranges import Ranges, inside, ranges_of, union
+from heliograph.monitor.history.schema import HISTORY, LABELS, SERIES, arrow_schema
 
-_BATCH_ROWS = 1000
+__all__ = [
+    "Base",
+    "Found",
+    "Job",
+    "Plan",
+    "RolledUp",
+    "Runner",
+    "Threads",
+    "Written",
+    "read_units",
+    "rollup",
+    "write_hour",
+]
+
+Progress = Callable[[str], None]
+"""Called with a line of text about the work."""
+
+Skip = Mapping[str, Ranges]
+"""Sequence numbers that are merged already, by source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,189 +78,402 @@ class RolledUp:
     """The result of a roll-up."""
 
     intervals: int
-    """Intervals in the rebuilt hours."""
+    """New intervals in the history."""
     values: int
-    """Values in the rebuilt hours."""
+    """New values in the history."""
     hours: int
-    """Number of rebuilt hours."""
+    """Number of changed hours."""
     kept: tuple[str, ...]
-    """Hours with more intervals than the spool has now; they are unchanged."""
+    """Adopted hours that kept an old row, because the spool has fewer intervals of a series than the row."""
     problems: tuple[tuple[Broken, int], ...]
     """Unusable input, with the number of rows (0: the whole file)."""
 
 
-# -- steps ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Files to read together, and what to leave out of them."""
+
+    unit: Unit
+    skip: Skip
 
 
-def units(spark: SparkSession, found: Iterable[Unit]) -> DataFrame:
-    """Files to read, one row per unit, spread over the tasks."""
-    rows = [(list(unit.paths), unit.rows) for unit in found]
-    frame = spark.createDataFrame(rows, "paths array<string>, rows long")
-    tasks = max(1, min(len(rows), 4 * spark.sparkContext.defaultParallelism))
-    return frame.repartition(tasks)
+@dataclass(slots=True)
+class Found:
+    """Notes of the first half."""
+
+    merged: dict[int, dict[str, Ranges]] = field(default_factory=dict)
+    """New sequence numbers by start of the hour (microseconds) and source."""
+    problems: list[tuple[Broken, int]] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """Take over the notes of another part."""
+        self.problems += other.problems
+        for begin, sources in other.merged.items():
+            mine = self.merged.setdefault(begin, {})
+            for source, ranges in sources.items():
+                mine[source] = union([mine.get(source, []), ranges])
 
 
-def partly_merged(frame: DataFrame) -> DataFrame:
-    """Read the units and merge what each task reads; problems are rows of their own."""
-    return frame.select("paths").mapInArrow(_read_and_merge, spark_schema(PARTLY))
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The committed rows of an hour that changes."""
+
+    files: tuple[DataFile, ...]
+    adopted: bool
 
 
-def whole_hours(frame: DataFrame) -> DataFrame:
-    """Merge the parts of each hour and finish them: percentiles are computed only here."""
-    good = frame.where("reason = ''").drop(*(column.name for column in _PROBLEM))
-    together = good.repartition("ts").sortWithinPartitions("ts", *SERIES)
-    return together.mapInArrow(_merge_and_finish, spark_schema(HISTORY))
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Input of the second half; travels to the workers."""
+
+    history: str
+    """Absolute path."""
+    run: str
+    """Prefix of the names of new files."""
+    bases: Mapping[int, Base]
+    """By start of the hour, for each hour that changes."""
 
 
-def dated(frame: DataFrame) -> DataFrame:
-    """Add the columns that name the directories."""
-    return frame.selectExpr("*", "date_format(ts, 'yyyy-MM-dd') AS date", "date_format(ts, 'HH') AS hour")
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A data file of the second half, or the reason why there is none."""
+
+    begin_us: int
+    name: str = ""
+    rows: int = 0
+    bytes: int = 0
+    intervals: int = 0
+    values: int = 0
+    new_intervals: int = 0
+    new_values: int = 0
+    left_out: int = 0
+    """Intervals of series whose old row an adopted hour kept."""
+    reason: str = ""
+    """The committed rows that cannot be read, so that the hour must stay as it is."""
 
 
-def _read_and_merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+class Runner(Protocol):
+    """Spreads the two halves over workers."""
+
+    def read(self, jobs: Sequence[Job]) -> Found:
+        """Run `read_units` on the jobs, and keep the partly merged rows."""
+
+    def write(self, plan: Plan) -> Iterable[Written]:
+        """Run `write_hour` on the rows of `read`, for each hour of the plan."""
+
+
+# -- first half -------------------------------------------------------------------------------------------------------
+
+
+def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
+    """Merge the new intervals of some files.
+
+    Args:
+        jobs: The files.
+        host: Name of the worker, for messages; empty on the machine that runs the command.
+
+    Returns:
+        Partly merged rows of `HISTORY`, and the notes.
+    """
     merger = Merger()
-    problems: list[tuple[Broken, int]] = []
-    for batch in batches:
-        for paths in batch.column("paths").to_pylist():
-            part, trouble = merge_unit(paths)
-            merger.add(part)
-            problems += trouble
-    yield from _batches(_with_problem(merger.partial()))
-    if problems:
-        yield from _batches(_problem_rows(problems))
+    found = Found()
+    for job in jobs:
+        for path, table in read_unit(job.unit.paths):
+            if isinstance(table, Broken):
+                found.problems.append((_seen_from(table, host), 0))
+                continue
+            fresh = _fresh(table, job.skip)
+            if fresh.num_rows:
+                merger.add(fresh, path)
+                found.add(Found(_new_numbers(fresh)))
+    part = merger.partial()
+    found.problems += merger.problems
+    return part, found
 
 
-def _merge_and_finish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    merger = Merger()
-    schema = arrow_schema(HISTORY)
-    for batch in batches:
-        merger.add(pa.Table.from_batches([batch]).cast(schema))
-    yield from _batches(merger.result())
+def _seen_from(broken: Broken, host: str) -> Broken:
+    if host and not Path(broken.path).exists():
+        return Broken(broken.path, f"the worker on {host} does not see it: spool and history must be on shared storage")
+    return broken
 
 
-def _with_problem(table: pa.Table) -> pa.Table:
-    for column in _PROBLEM:
-        empty = pa.scalar("" if column.kind == "text" else 0, pa.string() if column.kind == "text" else pa.int64())
-        table = table.append_column(column.name, pa.repeat(empty, table.num_rows))
-    return table.cast(arrow_schema(PARTLY))
+def _fresh(table: pa.Table, skip: Skip) -> pa.Table:
+    """Return the rows that are not merged already."""
+    source = _dictionary(table["source"])
+    seq = _integers(table["seq"])
+    code = _integers(pa.chunked_array([source.indices]))
+    is_old = np.zeros(table.num_rows, dtype=np.bool_)
+    for index, name in enumerate(source.dictionary.to_pylist()):
+        if ranges := skip.get(name):
+            is_old |= (code == index) & inside(ranges, seq)
+    return table.filter(pa.array(~is_old)) if is_old.any() else table
 
 
-def _problem_rows(problems: list[tuple[Broken, int]]) -> pa.Table:
-    columns: dict[str, pa.Array] = {
-        field.name: pa.nulls(len(problems), field.type).fill_null(_zero(field.type)) for field in arrow_schema(PARTLY)
-    }
-    columns["path"] = pa.array([broken.path for broken, _ in problems])
-    columns["reason"] = pa.array([broken.reason or "unknown" for broken, _ in problems])
-    columns["rows"] = pa.array([rows for _, rows in problems], pa.int64())
-    return pa.table(columns, schema=arrow_schema(PARTLY))
+def _new_numbers(table: pa.Table) -> dict[int, dict[str, Ranges]]:
+    begins = _integers(table["ts"].cast(pa.int64())) // HOUR_US * HOUR_US
+    source = _dictionary(table["source"])
+    code = _integers(pa.chunked_array([source.indices]))
+    seq = _integers(table["seq"])
+    names = source.dictionary.to_pylist()
+    result: dict[int, dict[str, Ranges]] = {}
+    for begin, index in np.unique(np.stack((begins, code)), axis=1).T.tolist():
+        result.setdefault(begin, {})[names[index]] = ranges_of(seq[(begins == begin) & (code == index)])
+    return result
 
 
-def _zero(kind: pa.DataType) -> pa.Scalar:
-    if pa.types.is_string(kind):
-        return pa.scalar("", kind)
-    if pa.types.is_binary(kind):
-        return pa.scalar(b"", kind)
-    return pa.scalar(0, pa.int64()).cast(kind)
+def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    encoded = column.dictionary_encode().combine_chunks()
+    return encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
 
 
-def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    batches: list[pa.RecordBatch] = table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
-    return batches
+def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    return np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
+
+
+# -- second half ------------------------------------------------------------------------------------------------------
+
+
+def write_hour(
+    plan: Plan, begin_us: int, rows: pa.Table, is_mine: Callable[[dict[str, str]], bool] | None = None
+) -> Written:
+    """Add partly merged rows to an hour: write a data file with all its rows, not committed yet.
+
+    Args:
+        plan: The plan.
+        begin_us: Start of the hour, microseconds since 1970.
+        rows: Its new rows, partly merged.
+        is_mine: Called with the labels of a committed row, if several calls write the hour: whether it belongs to this
+            one. None: all rows do.
+
+    Raises:
+        OSError: The history cannot be written.
+    """
+    history, base = Path(plan.history), plan.bases[begin_us]
+    folder = folder_of(history, begin_us)
+    try:
+        old = read_hour(folder, base.files)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        return Written(begin_us, reason=f"its committed rows cannot be read: {first_line(error)}")
+    if is_mine is not None:
+        old = old.filter(pa.array([is_mine(row) for row in old.select(list(LABELS)).to_pylist()], pa.bool_()))
+    new, left_out = merge(rows, final=False)[0], 0
+    if base.adopted:
+        old, new, left_out = _settled(old, new)
+    whole, refused = merge(pa.concat_tables([old, new]))
+    if refused:
+        return Written(begin_us, reason=f"{sum(refused.values())} of its committed rows: {min(refused)}")
+    name = f"{plan.run}-{secrets.token_hex(4)}.parquet"
+    write_table(folder / name, whole)
+    return Written(
+        begin_us=begin_us,
+        name=name,
+        rows=whole.num_rows,
+        bytes=(folder / name).stat().st_size,
+        intervals=_sum(whole, "intervals"),
+        values=_sum(whole, "n"),
+        new_intervals=_sum(new, "intervals"),
+        new_values=_sum(new, "n"),
+        left_out=left_out,
+    )
+
+
+def _settled(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table, int]:
+    """Drop, of each series in both, the row with fewer intervals (of equal ones the old); count those left out."""
+    intervals = {_series(row): row["intervals"] for row in old.select([*SERIES, "intervals"]).to_pylist()}
+    takes_new = {}
+    left_out = 0
+    for row in new.select([*SERIES, "intervals"]).to_pylist():
+        series = _series(row)
+        takes_new[series] = row["intervals"] >= intervals.get(series, 0)
+        left_out += 0 if takes_new[series] else row["intervals"]
+    stays = [not takes_new.get(_series(row), False) for row in old.select(list(SERIES)).to_pylist()]
+    comes = [takes_new[_series(row)] for row in new.select(list(SERIES)).to_pylist()]
+    return old.filter(pa.array(stays, pa.bool_())), new.filter(pa.array(comes, pa.bool_())), left_out
+
+
+def _series(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in SERIES)
+
+
+def _sum(table: pa.Table, name: str) -> int:
+    return int(pc.sum(table[name]).as_py() or 0)
 
 
 # -- job --------------------------------------------------------------------------------------------------------------
 
 
-def rollup(spark: SparkSession, spool: Path, history: Path, *, replace: bool = False) -> RolledUp:
-    """Roll a spool up into a history. Every worker must see both directories under the same name.
+class Threads:
+    """Runs the halves on threads of this process; the partly merged rows stay in memory."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads or os.cpu_count() or 1
+        self._parts: list[pa.Table] = [arrow_schema(HISTORY).empty_table()]
+
+    def read(self, jobs: Sequence[Job]) -> Found:
+        """See `Runner`."""
+        by_unit = {job.unit.paths: job for job in jobs}
+        runs = shares([job.unit for job in jobs], max(self._threads, sum(job.unit.rows for job in jobs) // 25_000))
+        found = Found()
+        with ThreadPoolExecutor(self._threads) as pool:
+            for part, notes in pool.map(lambda run: read_units(by_unit[unit.paths] for unit in run), runs):
+                self._parts.append(part)
+                found.add(notes)
+        return found
+
+    def write(self, plan: Plan) -> Iterable[Written]:
+        """See `Runner`."""
+        whole = pa.concat_tables(self._parts)
+        begins = whole["ts"].cast(pa.int64())
+
+        def one(begin: int) -> Written:
+            return write_hour(plan, begin, whole.filter(pc.equal(begins, begin)))
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            yield from pool.map(one, sorted(plan.bases))
+
+
+def rollup(
+    runner: Runner, spool: Path, history: Path, *, replace: bool = False, progress: Progress = lambda text: None
+) -> RolledUp:
+    """Roll a spool up into a history.
 
     Args:
-        spark: The session.
+        runner: Where the work is done. Spark's workers must see both directories under the same name.
         spool: Directory to read.
         history: Directory to write; created when missing.
-        replace: Also replace hours by hours with fewer intervals.
+        replace: Rebuild each hour of the spool from the spool alone; intervals that only the history has are lost.
+        progress: Called from time to time.
 
     Raises:
-        UserError: The spool does not exist, or the history cannot be written.
+        UserError: The spool does not exist, the history cannot be written, or a worker wrote where this machine does
+            not see it.
     """
-    found = scan(spool)
-    problems = [(broken, 0) for broken in found.broken]
-    fresh = history / f".tmp-{os.getpid()}"
+    if not spool.is_dir():
+        raise no_spool(spool)
     with FolderLock(history, f"another roll-up is writing the history {history}; run this one after it"):
         try:
-            _remove_leftovers(history)
-            if found.units:
-                problems += _write_hours(spark, found, fresh.resolve())
-            return _put_in_place(fresh, history, sorted(problems, key=_order), replace=replace)
+            return _rolled_up(runner, spool, history.resolve(), replace=replace, progress=progress)
         except OSError as error:
             raise UserError(f"the history {history} cannot be written: {error.strerror or error}") from error
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _write_hours(spark: SparkSession, found: Scan, folder: Path) -> list[tuple[Broken, int]]:
-    """Write the hours below `folder`; returns the unusable input."""
-    parts = units(spark, _absolute(found.units)).transform(partly_merged).persist()
-    try:
-        told = parts.where("reason <> ''").select("path", "reason", "rows").collect()
-        hours = parts.transform(whole_hours).transform(dated)
-        writer = hours.write.partitionBy("date", "hour").option("parquet.enable.dictionary#h", "false")
-        writer.mode("overwrite").parquet(str(folder))
-    finally:
-        parts.unpersist()
-    return [(Broken(row["path"], row["reason"]), row["rows"]) for row in told]
+def _rolled_up(runner: Runner, spool: Path, history: Path, *, replace: bool, progress: Progress) -> RolledUp:
+    _clean_up(history)
+    if adopted := adopt(history):
+        progress(f"took over {adopted:,} hours of an earlier version")
+    ledger = Ledger(history)
+    progress("looking for new files in the spool")
+    found = scan(spool, None if replace else ledger.has)
+    skip = {} if replace else _merged_before(history, found)
+    jobs = [
+        Job(_absolute(unit), {source: skip[source] for source in unit.sources if source in skip})
+        for unit in found.units
+    ]
+    progress(f"merging {found.rows:,} intervals of {sum(len(unit.paths) for unit in found.units):,} files")
+    notes = runner.read(jobs) if jobs else Found()
+    notes.problems += [(broken, 0) for broken in found.broken]
+    run = secrets.token_hex(8)
+    (history / f".run-{run}").touch()  # until it is removed, files without a commit may lie about
+    progress(f"writing {len(notes.merged):,} hours")
+    done = _committed(runner, history, run, notes, replace=replace) if notes.merged else RolledUp(0, 0, 0, (), ())
+    unread = {broken.path for broken, rows in notes.problems if rows == 0}
+    if not unread & {str(folder_of(history, begin)) for begin in notes.merged}:
+        whole = (path for unit in found.units for path in unit.paths if str(Path(path).resolve()) not in unread)
+        ledger.add(str(Path(path).relative_to(spool)) for path in whole)
+        ledger.save()
+    (history / f".run-{run}").unlink()
+    problems = sorted(notes.problems, key=lambda problem: (problem[0].path, problem[0].reason))
+    return RolledUp(done.intervals, done.values, done.hours, done.kept, tuple(problems))
 
 
-def _order(problem: tuple[Broken, int]) -> tuple[str, str]:
-    return problem[0].path, problem[0].reason
+def _clean_up(history: Path) -> None:
+    """Remove what a killed run wrote and did not commit."""
+    markers = list(history.glob(".run-*"))
+    for folder in committed_hours(history) if markers else ():
+        with suppress(UserError):  # its manifest cannot be read: the hour stays as it is
+            sweep(folder)
+    for marker in markers:
+        marker.unlink()
 
 
-def _absolute(found: Iterable[Unit]) -> Iterator[Unit]:
-    return (Unit(tuple(str(Path(path).resolve()) for path in unit.paths), unit.rows) for unit in found)
+def _merged_before(history: Path, found: Scan) -> dict[str, Ranges]:
+    """Return what the hours that the files may touch have merged."""
+    ranges: dict[str, list[Ranges]] = {}
+    if not found.units:
+        return {}
+    first = name_of(max(0, min(unit.first_us for unit in found.units)))
+    last = name_of(min(_LATEST_US, max(unit.last_us for unit in found.units)))
+    for folder in committed_hours(history):
+        hour = f"{folder.parent.name.removeprefix('date=')}T{folder.name.removeprefix('hour=')}"
+        if first <= hour <= last:
+            with suppress(UserError):  # its manifest cannot be read: `_committed` reports it
+                for source, merged in load(folder).merged.items():
+                    ranges.setdefault(source, []).append(merged)
+    return {source: union(sets) for source, sets in ranges.items()}
 
 
-def _remove_leftovers(history: Path) -> None:
-    """Remove the files of killed runs. An hour that such a run had moved away and not replaced is restored."""
-    for aside in sorted(history.glob(".old-*")):
-        for hour in aside.glob("date=*/hour=*"):
-            place = history / hour.relative_to(aside)
-            if not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                hour.rename(place)
-        shutil.rmtree(aside, ignore_errors=True)
-    for temporary in history.glob(".tmp-*"):
-        shutil.rmtree(temporary, ignore_errors=True)
+_LATEST_US = 253_402_300_799_000_000
+"""End of the year 9999."""
 
 
-def _put_in_place(fresh: Path, history: Path, problems: list[tuple[Broken, int]], *, replace: bool) -> RolledUp:
-    aside = history / f".old-{os.getpid()}"
+def _absolute(unit: Unit) -> Unit:
+    paths = tuple(str(Path(path).resolve()) for path in unit.paths)
+    return Unit(paths, unit.rows, unit.sources, unit.first_us, unit.last_us)
+
+
+def _committed(runner: Runner, history: Path, run: str, notes: Found, *, replace: bool) -> RolledUp:
+    before: dict[int, Manifest] = {}
+    for begin in notes.merged:
+        try:
+            before[begin] = load(folder_of(history, begin))
+        except UserError as error:
+            notes.problems.append((Broken(str(folder_of(history, begin)), str(error)), 0))
+    none = Base((), adopted=False)
+    bases = {begin: none if replace else Base(old.files, old.adopted) for begin, old in before.items()}
+    by_hour: dict[int, list[Written]] = {begin: [] for begin in before}
+    for written in runner.write(Plan(str(history), run, bases)):
+        by_hour[written.begin_us].append(written)
     intervals = values = hours = 0
     kept = []
-    for hour in sorted(fresh.glob("date=*/hour=*")):
-        name = hour.relative_to(fresh)
-        place = history / name
-        new_intervals, new_values = _content(hour)
-        if place.exists():
-            if not replace and _content(place)[0] > new_intervals:
-                kept.append(str(name))
-                continue
-            (aside / name).parent.mkdir(parents=True, exist_ok=True)
-            place.rename(aside / name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        hour.rename(place)
-        intervals, values, hours = intervals + new_intervals, values + new_values, hours + 1
-    shutil.rmtree(aside, ignore_errors=True)
-    return RolledUp(intervals, values, hours, tuple(kept), tuple(problems))
-
-
-def _content(hour: Path) -> tuple[int, int]:
-    """Return intervals and values in the directory of an hour; none when it cannot be read."""
-    intervals = values = 0
-    for path in parquet_files(hour):
-        try:
-            table = pq.ParquetFile(path).read(columns=["intervals", "n"])
-        except (OSError, pa.ArrowException):
+    for begin, parts in sorted(by_hour.items()):
+        folder, old = folder_of(history, begin), before[begin]
+        if reason := next((part.reason for part in parts if part.reason), ""):
+            notes.problems.append((Broken(str(folder), reason), 0))
             continue
-        intervals += sum(table["intervals"].to_pylist())
-        values += sum(table["n"].to_pylist())
-    return intervals, values
+        for part in parts:
+            _check_is_here(folder / part.name, part.bytes)
+        merged = notes.merged[begin]
+        if not replace:
+            merged = {
+                source: union([old.merged.get(source, []), merged.get(source, [])]) for source in {*old.merged, *merged}
+            }
+        commit(
+            folder,
+            Manifest(
+                number=old.number + 1,
+                files=tuple(DataFile(part.name, part.rows, part.bytes) for part in parts),
+                merged=merged,
+                intervals=sum(part.intervals for part in parts),
+                values=sum(part.values for part in parts),
+            ),
+        )
+        sweep(folder)
+        intervals += sum(part.new_intervals for part in parts)
+        values += sum(part.new_values for part in parts)
+        hours += 1
+        if left_out := sum(part.left_out for part in parts):
+            kept.append(f"{name_of(begin)}: {left_out:,} intervals left out")
+    return RolledUp(intervals, values, hours, tuple(kept), ())
+
+
+def _check_is_here(path: Path, size: int) -> None:
+    """Check that a file that a worker reports is here, as it reports it."""
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        found = -1
+    if found != size:
+        raise UserError(
+            f"a worker wrote {path}, but this machine does not see it: spool and history must be on storage that this "
+            "machine and all workers share"
+        )

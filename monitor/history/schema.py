@@ -108,6 +108,9 @@ HISTORY: tuple[Column, ...] = (
     *_LABELS,
     *_HISTOGRAM,
     Column("intervals", "integer", "Intervals merged into the row."),
+    Column("first_ts", "time", "Start of the first interval; equal to last_ts: unknown."),
+    Column("last_ts", "time", "End of the last interval; later than the end of the hour if an interval crosses it."),
+    Column("covered_ms", "integer", "Sum of the lengths of the intervals, ms; 0: unknown."),
     *(
         Column(name, "integer", f"Value at rank ceil({fraction} * n), ns: the largest its cell counts.")
         for name, fraction in PERCENTILES.items()

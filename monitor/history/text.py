@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -15,10 +16,11 @@ __all__ = ["json_lines", "text_table"]
 
 
 def json_lines(table: pa.Table) -> Iterator[str]:
-    """One object per row, without the histogram; `ts` in ISO 8601, durations in ns."""
+    """One object per row, without the histogram; times in ISO 8601, latencies in ns."""
     for row in table.drop_columns(["h"]).to_pylist():
-        row["ts"] = row["ts"].isoformat()
-        yield json_text(row)
+        yield json_text(
+            {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+        )
 
 
 def text_table(table: pa.Table, *, hourly: bool) -> Iterator[str]:

@@ -53,7 +53,7 @@ def make_spool(folder: Path) -> int:
 
 
 def _content(history: Path) -> list[tuple[Any, ...]]:
-    from heliograph.monitor.history.files import read_history
+    from heliograph.monitor.history.hours import read_history
 
     if not history.is_dir():
         return []
@@ -110,7 +110,7 @@ def _rows(folder: Path, rollups: int, seed: int, stop: threading.Event, *, secon
             row.longest = max(row.longest, time.monotonic() - began)
             now = _content(history)
             row.lost = (row.lost or 0) + sum(hour[2] for hour in good) - sum(hour[2] for hour in now)
-            left = [path.name for path in history.iterdir() if path.name.startswith((".tmp-", ".old-"))]
+            left = [path.name for path in history.iterdir() if path.name.startswith((".run-", ".merged-"))]
             row.recovered += status == 0 and now == good
             row.notes += [f"left in the history: {left}"] if left else []
             print(f"  {NAME}: {row.runs} of {rollups}", flush=True)

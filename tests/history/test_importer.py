@@ -10,11 +10,12 @@ import pytest
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import read_history
 from heliograph.monitor.history.hlog import head, line_of, tag_of
+from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.importer import import_hlog
 from heliograph.monitor.history.merge import merge_spool
 from heliograph.monitor.history.rollup import rollup
+from heliograph.monitor.history.rollup_spark import OnSpark
 from tests.history.java_reference import judged, require_java, tags_of
 from tests.history.recordings import NOON, SECOND, SHAPE, counts_of, latencies
 
@@ -135,7 +136,7 @@ def test_logs_of_other_programs_roll_up_to_what_java_says(spark: SparkSession, t
     require_java()
     for log in logs:
         assert import_hlog(log, tmp_path / "spool").malformed == ()
-    rollup(spark, tmp_path / "spool", tmp_path / "history")
+    rollup(OnSpark(spark), tmp_path / "spool", tmp_path / "history")
     table, _ = read_history(tmp_path / "history")
     rows = {(row["instance"], row["tag"]): row for row in table.to_pylist()}
     assert set(rows) == {(log.stem, tag) for log in logs for tag in tags_of(log)}

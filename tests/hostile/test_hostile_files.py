@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import Broken, parquet_files, read_history, read_unit, scan
+from heliograph.monitor.history.files import Broken, parquet_files, read_unit, scan
 from heliograph.monitor.history.hlog import HlogInterval, Malformed, read_hlog
+from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.importer import import_hlog
 from heliograph.monitor.history.merge import merge_spool
 from tests.fuzz.python_mutation import mangled

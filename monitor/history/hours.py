@@ -1,0 +1,293 @@
+"""Committed hours of a history: immutable data files, and one manifest per hour that says which of them count.
+
+    history/1h/date=2026-11-21/hour=13/manifest-000002.json     the newest one counts
+    history/1h/date=2026-11-21/hour=13/5f0c…-9a41….parquet      rows of `latency_hour`
+
+A manifest lists the data files and, per recording (`source`), the sequence numbers of the intervals merged into them.
+So an hour accepts further intervals at any time, from any spool, and takes each one once. A commit is the creation of
+the next manifest, which fails if another writer has created it. A reader therefore sees the old or the new hour, never
+a mixture. Data files and manifests that no longer count are removed after the commit.
+
+Versions before 0.2 wrote `history/date=…/hour=…/*.parquet` and did not note which intervals an hour has. `adopt` moves
+such hours here and marks them. `monitor.history.rollup` says how an adopted hour takes further intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.files import Broken, first_line, normalized, parquet_files, sync_folder
+from heliograph.monitor.history.ranges import Ranges
+from heliograph.monitor.history.schema import HISTORY, arrow_schema
+
+__all__ = [
+    "DataFile",
+    "Manifest",
+    "adopt",
+    "commit",
+    "committed_hours",
+    "folder_of",
+    "load",
+    "name_of",
+    "read_history",
+    "read_hour",
+    "sweep",
+]
+
+RUNG = "1h"
+FORMAT = 2
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One immutable file of an hour."""
+
+    name: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The content of an hour."""
+
+    number: int = 0
+    """Number of commits of the hour; 0: none yet."""
+    files: tuple[DataFile, ...] = ()
+    merged: Mapping[str, Ranges] = field(default_factory=dict)
+    """Sequence numbers of the merged intervals by source."""
+    intervals: int = 0
+    values: int = 0
+    adopted: bool = False
+    """The hour was made by a version that did not note what it merged; `merged` is empty."""
+
+
+def folder_of(history: Path, begin_us: int) -> Path:
+    """Return the directory of the hour that begins at `begin_us`, in microseconds since 1970."""
+    begin = datetime.fromtimestamp(begin_us // 1_000_000, UTC)
+    return history / RUNG / f"date={begin:%Y-%m-%d}" / f"hour={begin:%H}"
+
+
+def name_of(begin_us: int) -> str:
+    """Return an hour as people write it: ``2026-11-21T13``."""
+    return f"{datetime.fromtimestamp(begin_us // 1_000_000, UTC):%Y-%m-%dT%H}"
+
+
+def committed_hours(history: Path) -> Iterator[Path]:
+    """Yield the directories of all hours, in the order of time."""
+    yield from sorted((history / RUNG).glob("date=*/hour=*"))
+
+
+# -- manifests --------------------------------------------------------------------------------------------------------
+
+
+def load(folder: Path) -> Manifest:
+    """Return the newest manifest of an hour; an empty one when the hour has none.
+
+    Raises:
+        UserError: The manifest cannot be read.
+    """
+    newest = max(folder.glob("manifest-*.json"), default=None)
+    if newest is None:
+        return Manifest()
+    try:
+        return _decoded(json.loads(newest.read_bytes()), newest)
+    except FileNotFoundError:  # a newer one has replaced it
+        return load(folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{newest}: the manifest of an hour cannot be read: {first_line(error)}") from error
+
+
+def _decoded(content: Any, path: Path) -> Manifest:
+    if content["format"] != FORMAT:
+        raise ValueError(f"it has format {content['format']}, this version reads {FORMAT}")
+    files = tuple(DataFile(str(one["name"]), int(one["rows"]), int(one["bytes"])) for one in content["files"])
+    if any("/" in one.name or one.name.startswith(".") for one in files):
+        raise ValueError("it names a file outside its directory")
+    return Manifest(
+        number=int(path.stem.removeprefix("manifest-")),
+        files=files,
+        merged={
+            str(source): [(int(first), int(last)) for first, last in ranges]
+            for source, ranges in content["merged"].items()
+        },
+        intervals=int(content["intervals"]),
+        values=int(content["values"]),
+        adopted=bool(content["adopted"]),
+    )
+
+
+def commit(folder: Path, manifest: Manifest) -> None:
+    """Make a manifest the newest one of its hour.
+
+    Raises:
+        UserError: Another writer has committed this number.
+        OSError: The directory cannot be written.
+    """
+    content = {
+        "format": FORMAT,
+        "files": [{"name": one.name, "rows": one.rows, "bytes": one.bytes} for one in manifest.files],
+        "merged": {source: manifest.merged[source] for source in sorted(manifest.merged)},
+        "intervals": manifest.intervals,
+        "values": manifest.values,
+        "adopted": manifest.adopted,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"manifest-{manifest.number:06d}.json"
+    temporary = folder / f".{target.name}-{os.getpid()}"
+    try:
+        with temporary.open("w", encoding="ascii") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        # A link, unlike a rename, fails when the name exists.
+        os.link(temporary, target)
+    except FileExistsError as error:
+        raise UserError(f"{target}: another writer has committed this hour; run the roll-up again") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove all files of an hour that its newest manifest does not count."""
+    manifest = load(folder)
+    counted = {one.name for one in manifest.files} | {f"manifest-{manifest.number:06d}.json"}
+    for path in folder.iterdir():
+        if path.name not in counted:
+            path.unlink(missing_ok=True)
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def read_hour(folder: Path, files: Sequence[DataFile]) -> pa.Table:
+    """Return the rows of the data files of an hour.
+
+    Raises:
+        OSError: A file is missing or cannot be read.
+        ValueError: A file is damaged (`pyarrow.ArrowException` is one of its kinds), or has other rows than listed.
+    """
+    tables = [arrow_schema(HISTORY).empty_table()]
+    for one in files:
+        table = normalized(pq.ParquetFile(folder / one.name, page_checksum_verification=True).read(), HISTORY)
+        if table.num_rows != one.rows:
+            raise ValueError(f"{one.name} has {table.num_rows} rows, its manifest {one.rows}")
+        tables.append(table)
+    return pa.concat_tables(tables)
+
+
+def read_history(history: Path) -> tuple[pa.Table, list[Broken]]:
+    """Return all hours of a history, sorted by series and time, and the files that could not be read.
+
+    Raises:
+        UserError: The directory does not exist.
+    """
+    if not history.is_dir():
+        raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
+    tables = [arrow_schema(HISTORY).empty_table()]
+    broken = []
+    for folder in committed_hours(history):
+        try:
+            tables.append(_current(folder))
+        except (UserError, OSError, pa.ArrowException, ValueError) as error:
+            broken.append(Broken(str(folder), first_line(error)))
+    for path in _of_earlier_versions(history):
+        try:
+            tables.append(normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), HISTORY))
+        except (OSError, pa.ArrowException, ValueError) as error:
+            broken.append(Broken(str(path), first_line(error)))
+    whole = pa.concat_tables(tables)
+    order = [(name, "ascending") for name in ("metric", "instance", "topic", "stream", "tag", "digits", "lowest", "ts")]
+    return whole.sort_by(order), broken
+
+
+def _current(folder: Path) -> pa.Table:
+    """Return the rows of an hour; reads again when a commit removes a file meanwhile."""
+    for _ in range(_TRIES - 1):
+        try:
+            return read_hour(folder, load(folder).files)
+        except FileNotFoundError:
+            continue
+    return read_hour(folder, load(folder).files)
+
+
+# -- hours of earlier versions ----------------------------------------------------------------------------------------
+
+
+def _of_earlier_versions(history: Path) -> Iterator[Path]:
+    """Yield the Parquet files outside the committed hours, but not those of an hour that is adopted already."""
+    for path in parquet_files(history):
+        place = path.relative_to(history)
+        if place.parts[0] != RUNG and not any((history / RUNG / place.parent).glob("manifest-*.json")):
+            yield path
+
+
+def adopt(history: Path) -> int:
+    """Take over the hours that earlier versions wrote; returns their number.
+
+    A run that is killed leaves each hour in its old or new place or both; the next run continues.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
+    adopted = 0
+    # An earlier version that was killed while it replaced an hour left the old one aside.
+    for old in sorted((*history.glob("date=*/hour=*"), *history.glob(".old-*/date=*/hour=*"))):
+        folder = history / RUNG / old.parent.name / old.name
+        if load(folder).number == 0 and (files := _linked(old, folder)):
+            intervals, values = _content(folder, files)
+            commit(folder, Manifest(1, files, {}, intervals, values, adopted=True))
+            adopted += 1
+        _remove_tree(old)
+    for folder in (*history.glob("date=*"), *history.glob(".old-*/date=*"), *history.glob(".old-*")):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+    for leftover in history.glob(".tmp-*"):
+        _remove_tree(leftover)
+    return adopted
+
+
+def _linked(old: Path, folder: Path) -> tuple[DataFile, ...]:
+    files = []
+    for path in parquet_files(old):
+        folder.mkdir(parents=True, exist_ok=True)
+        new = folder / path.name
+        if not new.exists():
+            os.link(path, new)
+        try:
+            rows = pq.read_metadata(new).num_rows
+        except (OSError, pa.ArrowException):
+            rows = -1  # damaged: the hour keeps it, and every reader names it
+        files.append(DataFile(path.name, rows, new.stat().st_size))
+    return tuple(files)
+
+
+def _content(folder: Path, files: Sequence[DataFile]) -> tuple[int, int]:
+    """Return the intervals and values of the readable files."""
+    intervals = values = 0
+    for one in files:
+        try:
+            table = read_hour(folder, [one])
+        except (OSError, pa.ArrowException, ValueError):
+            continue
+        intervals += sum(table["intervals"].to_pylist())
+        values += sum(table["n"].to_pylist())
+    return intervals, values
+
+
+def _remove_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
