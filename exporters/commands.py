@@ -88,6 +88,13 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="FILE",
         help="TLS and basic authentication, in the web-config format of Prometheus (exporters/README.md)",
     )
+    prometheus.add_argument(
+        "--native-schema",
+        type=int,
+        choices=range(-4, 9),
+        metavar="N",
+        help="resolution of native histograms, -4 to 8: 2^N buckets for each power of two (default: 5)",
+    )
     prometheus.add_argument("--once", action="store_true", help="write the metrics once as text and exit")
     prometheus.add_argument(
         "--out", type=Path, metavar="FILE", help="with --once: output file (default: standard output)"
@@ -135,6 +142,7 @@ _FLAGS: dict[str, tuple[str, ...]] = {
     "listen": ("prometheus",),
     "allowed_host": ("prometheus",),
     "web_config": ("prometheus",),
+    "native_schema": ("prometheus",),
     "max_series": ("prometheus", "pushgateway"),
     "window": ("prometheus", "pushgateway"),
     "gateway": ("pushgateway",),
@@ -150,7 +158,7 @@ _FLAGS: dict[str, tuple[str, ...]] = {
 def _refuse_strays(args: argparse.Namespace) -> None:
     """Reject the settings of exporters that do not run."""
     for flag, owners in _FLAGS.items():
-        if getattr(args, flag) and not set(owners) & set(args.names):
+        if getattr(args, flag) not in (None, False, []) and not set(owners) & set(args.names):
             raise UserError(f"--{flag.replace('_', '-')} belongs to {' and '.join(owners)}, which is not named")
     if args.once and args.names != ["prometheus"]:
         raise UserError("--once works only with the exporter prometheus")

@@ -161,7 +161,7 @@ def _filled_histogram(
     ]
     columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
     columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
-    yield Table(_form(statistic), columns)
+    yield Table(_form(statistic), columns, whole)
     values = window_values_all(whole, before)
     yield Table(
         _window_form(statistic),

@@ -21,7 +21,9 @@ from urllib.parse import parse_qs
 
 from prometheus_client.exposition import generate_latest
 
+from heliograph.exporters import protobuf
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
+from heliograph.exporters.native import SCHEMA
 from heliograph.exporters.rendering import Encoder, Renderer
 from heliograph.exporters.server import Server
 from heliograph.exporters.web_config import WebConfig
@@ -82,6 +84,7 @@ class PrometheusExporter:
         account: Callable[[], Account | None] = lambda: None,
         allowed_hosts: Collection[str] = (),
         web_config: Path | None = None,
+        native_schema: int = SCHEMA,
     ) -> None:
         """Listen and serve. Until the first snapshot, answers hold only the families of the exporter.
 
@@ -93,6 +96,7 @@ class PrometheusExporter:
             account: Returns the account of missing data, when snapshots come from a collector.
             allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
             web_config: File with TLS and users, in Prometheus' web-config format.
+            native_schema: Resolution of native histograms (`native`).
 
         Raises:
             UserError: The address or the file cannot be used.
@@ -111,6 +115,7 @@ class PrometheusExporter:
         )
         self._registry = self._collector.registry()
         self._renderer = Renderer(_KEPT_PER_SERIES * max_series)
+        self._native_schema = native_schema
         self._published: float | None = None
         self._rendering = threading.Lock()
         self._rendered: dict[_Wanted, bytes] = {}
@@ -148,8 +153,8 @@ class PrometheusExporter:
             known = path == "/"
             start_response("200 OK" if known else "404 Not Found", [("Content-Type", "text/plain")])
             return [b"Heliograph: the metrics are at /metrics\n"]
-        encode, content_type = self._renderer.choose(environ.get("HTTP_ACCEPT", ""))
         names = tuple(sorted(set(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))))
+        encode, content_type = self._choose(environ.get("HTTP_ACCEPT", ""), names)
         is_compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
         body = self._body(encode, (content_type, names, is_compressed))
         headers = [("Content-Type", content_type)]
@@ -158,6 +163,11 @@ class PrometheusExporter:
         headers.append(("Content-Length", str(len(body))))
         start_response("200 OK", headers)
         return [] if method == "HEAD" else [body]
+
+    def _choose(self, accept: str, names: Collection[str]) -> tuple[Encoder, str]:
+        if protobuf.is_wanted(accept) and not names:  # a part of a histogram has no form in protobuf
+            return lambda _: protobuf.encode(self._collector.collect(), self._native_schema), protobuf.CONTENT_TYPE
+        return self._renderer.choose(accept)
 
     def _state(self, path: str, method: str, start_response: StartResponse) -> list[bytes]:
         """Answer a probe of an orchestrator."""

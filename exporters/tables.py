@@ -17,6 +17,7 @@ from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 from heliograph.engine.catalogue.outside import Output, outside
+from heliograph.monitor.model import Histogram
 
 __all__ = ["Column", "Form", "Labels", "Table", "Tables", "number_text", "shown"]
 
@@ -82,6 +83,10 @@ class Labels:
         text = ",".join([f'{name}="{_escaped(value)}"' for name, value in pairs])
         return f"{{{text}}}" if text else ""
 
+    def pairs(self, extra: Extra | None = None) -> list[tuple[Extra, ...]]:
+        """Return the labels of each object as pairs of name and value, in the order of the names but for `extra`."""
+        return [self._of[key] if extra is None else (*self._of[key], extra) for key in self.values]
+
     def dictionaries(self, extra: Extra | None = None) -> list[dict[str, str]]:
         """Return the labels of each object by name."""
         added = dict([extra]) if extra else {}
@@ -117,9 +122,10 @@ class Column:
 class Table(Metric):
     """A family as columns. All columns of a histogram are of the same objects."""
 
-    def __init__(self, form: Form, columns: Sequence[Column] = ()) -> None:
-        """Combine a form with its values."""
+    def __init__(self, form: Form, columns: Sequence[Column] = (), histograms: Sequence[Histogram] = ()) -> None:
+        """Combine a form with its values; those of a histogram come with the counts they are made of."""
         self.form = form
+        self.histograms = histograms
         self.columns = tuple(columns)
         self.name = form.name.removesuffix("_total") if form.kind == "counter" else form.name
         self.documentation = form.help

@@ -53,8 +53,8 @@ class Server:
 
 
 @contextmanager
-def serve(configuration: Path, data: Path) -> Iterator[Server]:
-    """Run Prometheus with a configuration file; skips the test where there is none."""
+def serve(configuration: Path, data: Path, *flags: str) -> Iterator[Server]:
+    """Run Prometheus with a configuration file and further flags; skips the test where there is none."""
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not installed")
@@ -65,6 +65,7 @@ def serve(configuration: Path, data: Path) -> Iterator[Server]:
             f"--storage.tsdb.path={data}",
             "--web.listen-address=127.0.0.1:0",
             "--log.format=json",
+            *flags,
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
