@@ -138,6 +138,13 @@ def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
         "heliograph history merge --spool spool --hourly",
     )
     _spool_option(parser)
+    parser.add_argument(
+        "--by",
+        default="instance,topic,stream,metric,tag",
+        metavar="LABELS",
+        help="labels that tell series apart, with commas (default: %(default)s); also host, build, link, incarnation, "
+        "level",
+    )
     parser.add_argument("--hourly", action="store_true", help="one line per hour and series instead of one per series")
     parser.add_argument("--json", action="store_true", help="one JSON object per line, durations in ns")
     _progress_option(parser)
@@ -249,19 +256,23 @@ def _rollup(args: argparse.Namespace) -> int:
 
 def _merge(args: argparse.Namespace) -> int:
     _needs_pyarrow()
-    from heliograph.monitor.history.merge import HOUR_US, merge_spool
+    from heliograph.monitor.history.merge import ALL_LABELS, HOUR_US, merge_spool
     from heliograph.monitor.history.text import json_lines, text_table
 
+    by = tuple(dict.fromkeys(name.strip() for name in args.by.split(",") if name.strip()))
+    if unknown := sorted(set(by) - set(ALL_LABELS)):
+        raise UserError(f"--by: there is no label {unknown[0]}; the labels are {', '.join(ALL_LABELS)}")
     progress = _Progress(args.progress)
     try:
         table, problems = merge_spool(
             args.spool,
             HOUR_US if args.hourly else None,
+            by=by,
             progress=lambda done, of: progress.tell(f"merged {done:,} of {of:,} intervals"),
         )
     finally:
         progress.close()
-    for line in json_lines(table) if args.json else text_table(table, hourly=args.hourly):
+    for line in json_lines(table) if args.json else text_table(table, by=by, hourly=args.hourly):
         print(line)
     return 1 if _tell_problems(problems) else 0
 

@@ -15,8 +15,8 @@ intervals hold (`base`, encoded, a few kB) and the newest reading. Cutting gives
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,37 @@ class _Base:
     total_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where and how a series is measured; the newest reading counts for an interval."""
+
+    host: str
+    build: str
+    level: str
+    link: str = ""
+    clock_error_ns: int = 0
+
+
+def _origins(instance: InstanceState) -> Callable[[ObjectState], _Origin]:
+    """Return the origin of the objects of an instance, by its own object and its received streams."""
+    own = next(instance.of("instance"), None)
+    info = own.info if own is not None else {}
+    level = str(own.values.get("detail_level", "")) if own is not None else ""
+    base = _Origin(info.get("host", ""), info.get("build") or info.get("version", ""), level)
+    received = {
+        item.labels.get("stream", ""): replace(
+            base,
+            link=item.info.get("source", "").rpartition(":")[0],
+            clock_error_ns=item.values.get("clock_error_bound", 0),
+        )
+        for item in instance.of("rx_stream")
+    }
+    return lambda item: received.get(item.labels.get("stream", ""), base) if item.scope in _RECEIVED else base
+
+
+_RECEIVED = frozenset({"receiver", "rx_stream"})
+
+
 @dataclass(slots=True)
 class _Series:
     instance: InstanceState
@@ -55,6 +86,7 @@ class _Series:
     latest: Histogram | None
     """Newest reading since the last cut; None when there was none."""
     seen_ns: int
+    origin: _Origin
 
 
 def new_source() -> str:
@@ -110,10 +142,12 @@ class IntervalRecorder:
             self._first_ns = min(self._first_ns, now_ns)
         known = set()
         for instance in snapshot.instances:
+            origin_of = _origins(instance)
             for item in instance.objects:
                 known.add((instance.incarnation, item.key))
+                origin = origin_of(item)
                 for statistic, histogram in item.histograms.items():
-                    self._read(instance, item, statistic, histogram, now_ns)
+                    self._read(instance, item, statistic, histogram, now_ns, origin)
         vanished = [series for series in self._series.values() if series.seen_ns != now_ns]
         rows = self._cut(vanished)
         self._known, self._last_ns = known, now_ns
@@ -128,12 +162,18 @@ class IntervalRecorder:
         return self._cut(self._series.values())
 
     def _read(
-        self, instance: InstanceState, item: ObjectState, statistic: str, histogram: Histogram, now_ns: int
+        self,
+        instance: InstanceState,
+        item: ObjectState,
+        statistic: str,
+        histogram: Histogram,
+        now_ns: int,
+        origin: _Origin,
     ) -> None:
         key = (instance.incarnation, item.key, statistic)
         series = self._series.get(key)
         if series is not None:
-            series.latest, series.seen_ns = histogram, now_ns
+            series.latest, series.seen_ns, series.origin = histogram, now_ns, origin
             return
         first_ns = now_ns if self._first_ns is None else self._first_ns
         turned_on = key[:2] in self._known
@@ -147,6 +187,7 @@ class IntervalRecorder:
             since_ns=begin_ns if watched else now_ns,
             latest=histogram if watched else None,
             seen_ns=now_ns,
+            origin=origin,
         )
 
     def _cut(self, series: Iterable[_Series]) -> list[LatencyInterval]:
@@ -175,6 +216,11 @@ class IntervalRecorder:
             stream=series.item.labels.get("stream", ""),
             metric=series.metric,
             tag="",
+            host=series.origin.host,
+            build=series.origin.build,
+            link=series.origin.link,
+            incarnation=f"{series.instance.incarnation:016x}",
+            level=series.origin.level,
             digits=delta.digits,
             lowest=delta.lowest,
             highest=delta.highest,
@@ -184,9 +230,9 @@ class IntervalRecorder:
             # The segment's sum may be a few values ahead of the cells; never more than they allow.
             sum=min(max(delta.total_ns, n * low), n * high) if delta.total_ns else int(middle_sum),
             dropped=dropped,
+            clock_error_ns=series.origin.clock_error_ns,
             source=self.source,
             seq=self._seq - 1,
-            incarnation=f"{series.instance.incarnation:016x}",
             h=encoded(delta),
         )
 

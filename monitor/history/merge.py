@@ -27,11 +27,13 @@ import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.history.files import Broken, Unit, read_unit, scan
-from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES, SERIES, arrow_schema
+from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTILES, SERIES, arrow_schema
 
-__all__ = ["Merger", "Period", "merge", "merge_spool", "merge_units", "shares"]
+__all__ = ["ALL_LABELS", "Merger", "Period", "merge", "merge_spool", "merge_units", "shares"]
 
 HOUR_US = 3_600_000_000
+
+ALL_LABELS = (*LABELS, *ORIGIN)
 
 _COMPACT_BYTES = 128 << 20
 _GATHER_ROWS = 25_000
@@ -60,13 +62,16 @@ class _Groups:
         return self.order[self.starts[:-1]]
 
 
-def merge(table: pa.Table, period: Period = HOUR_US, *, final: bool = True) -> tuple[pa.Table, Counter[str]]:
+def merge(
+    table: pa.Table, period: Period = HOUR_US, *, final: bool = True, by: Sequence[str] = ALL_LABELS
+) -> tuple[pa.Table, Counter[str]]:
     """Merge rows of the spool, of the history, or partly merged ones.
 
     Args:
         table: Columns of `SPOOL` or `HISTORY`.
         period: Length of the merged periods.
         final: Compute the percentiles; otherwise they are 0 and the result must be merged again.
+        by: Labels that tell series apart. Another label is kept where all rows of a group agree, else empty.
 
     Returns:
         Rows of `HISTORY`, sorted by time and series, and how many rows were left out, by reason.
@@ -74,7 +79,7 @@ def merge(table: pa.Table, period: Period = HOUR_US, *, final: bool = True) -> t
     refused: Counter[str] = Counter()
     parts = [arrow_schema(HISTORY).empty_table()]
     for one_layout in _by_layout(table, refused):
-        parts.append(_merge_layout(one_layout, period, refused, final=final))
+        parts.append(_merge_layout(one_layout, period, refused, by, final=final))
     return pa.concat_tables(parts).sort_by(_SORTED_BY), refused
 
 
@@ -102,12 +107,14 @@ def _is(table: pa.Table, digits: int, lowest: int, highest: list[int]) -> pa.Chu
     return pc.and_(same, pc.is_in(table["highest"], pa.array(highest, pa.int64())))
 
 
-def _merge_layout(table: pa.Table, period: Period, refused: Counter[str], *, final: bool) -> pa.Table:
+def _merge_layout(
+    table: pa.Table, period: Period, refused: Counter[str], by: Sequence[str], *, final: bool
+) -> pa.Table:
     if table.num_rows == 0:
         return arrow_schema(HISTORY).empty_table()
     ts = _microseconds(table["ts"])
     begins = np.zeros_like(ts) if period is None else ts // period * period
-    groups = _group(table, begins)
+    groups = _group(table, begins, by)
     quantiles = [*PERCENTILES.values(), 1.0] if final else [1.0]
     expected = _integers(table["n"])
     payloads = table["h"].cast(pa.large_binary()).combine_chunks()
@@ -136,13 +143,17 @@ def _merge_layout(table: pa.Table, period: Period, refused: Counter[str], *, fin
     columns: dict[str, pa.Array] = {
         "ts": pa.array(first_us if period is None else begins[groups.first]),
         "len_ms": pa.array((last_us - first_us) // 1000 if period is None else np.full(len(n), period // 1000)),
-        **{name: table[name].take(pa.array(groups.first)).combine_chunks() for name in (*LABELS, "digits", "lowest")},
+        **{name: table[name].take(pa.array(groups.first)).combine_chunks() for name in (*by, "digits", "lowest")},
+        **{name: _common(table[name], groups) for name in ALL_LABELS if name not in by},
         "highest": pa.array(np.frombuffer(highest, dtype=np.int64)),
         "n": pa.array(n),
         "min": pa.array(np.where(n > 0, smallest, 0)),
         "max": pa.array(at[:, -1]),
         "sum": pa.array(_reduce(np.add, np.where(accepted, _integers(table["sum"]), 0), groups)),
         "dropped": pa.array(_reduce(np.add, np.where(accepted, _integers(table["dropped"]), 0), groups)),
+        "clock_error_ns": pa.array(
+            _reduce(np.maximum, np.where(accepted, _integers(table["clock_error_ns"]), 0), groups)
+        ),
         "intervals": pa.array(_reduce(np.add, np.where(accepted, _intervals(table), 0), groups)),
         "first_ts": pa.array(first_us),
         "last_ts": pa.array(last_us),
@@ -158,9 +169,9 @@ def _merge_layout(table: pa.Table, period: Period, refused: Counter[str], *, fin
     return merged.filter(pc.greater(merged["intervals"], 0))
 
 
-def _group(table: pa.Table, begins: Integers) -> _Groups:
+def _group(table: pa.Table, begins: Integers, by: Sequence[str]) -> _Groups:
     code = np.unique(begins, return_inverse=True)[1].astype(np.int64)
-    for name in LABELS:
+    for name in by:
         encoded = table[name].combine_chunks().dictionary_encode()
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
         labels = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -169,6 +180,15 @@ def _group(table: pa.Table, begins: Integers) -> _Groups:
     order = np.argsort(code, kind="stable").astype(np.int64)
     counts = np.bincount(code)
     return _Groups(order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+
+def _common(column: pa.ChunkedArray, groups: _Groups) -> pa.Array:
+    """Return the label of each group; empty where its rows differ."""
+    encoded = column.combine_chunks().dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    is_one = _reduce(np.minimum, codes, groups) == _reduce(np.maximum, codes, groups)
+    return pc.if_else(pa.array(is_one), column.take(pa.array(groups.first)).combine_chunks(), "")
 
 
 def _reduce(function: np.ufunc, values: Integers, groups: _Groups) -> Integers:
@@ -305,9 +325,21 @@ def shares(units: Sequence[Unit], parts: int) -> list[list[Unit]]:
 
 
 def merge_spool(
-    folder: Path, period: Period = HOUR_US, *, threads: int | None = None, progress: Progress | None = None
+    folder: Path,
+    period: Period = HOUR_US,
+    *,
+    by: Sequence[str] = ALL_LABELS,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> tuple[pa.Table, list[tuple[Broken, int]]]:
     """Merge a whole spool on this machine, without Spark.
+
+    Args:
+        folder: The spool.
+        period: Length of the merged periods.
+        by: Labels that tell series apart, see `merge`.
+        threads: Number of threads; None: one per core.
+        progress: Called with the rows done and their number.
 
     Returns:
         Rows of `HISTORY`, and the unusable input.
@@ -335,4 +367,4 @@ def merge_spool(
         for part, trouble in pool.map(lambda units: merge_units(units, period, count), runs):
             merger.add(part)
             problems += trouble
-    return merger.result(), problems
+    return merge(merger.partial(), period, by=by)[0], problems + merger.problems

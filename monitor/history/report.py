@@ -22,11 +22,15 @@ from heliograph.monitor.history.files import Broken
 from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.merge import merge
 from heliograph.monitor.history.report_page import page
-from heliograph.monitor.history.schema import IMPORTED, PERCENTILES, metric_titles
+from heliograph.monitor.history.schema import IMPORTED, LABELS, PERCENTILES, metric_titles
 from heliograph.monitor.latency import Spectrum, spectrum
 from heliograph.monitor.model import Histogram
 
 __all__ = ["Hour", "MetricReport", "Reported", "SeriesReport", "report", "write_report"]
+
+
+SHOWN = (*LABELS, "host", "build")
+"""Labels that tell the series of a report apart; incarnations, links and levels of detail are added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +115,10 @@ def write_report(text: str, path: Path) -> None:
 
 def _metrics(table: pa.Table) -> list[MetricReport]:
     hours: dict[tuple[object, ...], list[Hour]] = {}
+    table, _ = merge(table, by=SHOWN)
     for row in table.drop_columns(["h"]).to_pylist():
         hours.setdefault(_identity(row), []).append(_hour(row))
-    whole, _ = merge(table, period=None)
+    whole, _ = merge(table, period=None, by=SHOWN)
     titles = metric_titles()
     found: dict[str, list[SeriesReport]] = {}
     rows = whole.to_pylist()
@@ -136,7 +141,7 @@ def _metrics(table: pa.Table) -> list[MetricReport]:
 
 
 def _identity(row: dict[str, object]) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("metric", "instance", "topic", "stream", "tag", "digits", "lowest"))
+    return tuple(row[name] for name in (*SHOWN, "digits", "lowest"))
 
 
 def _hour(row: dict[str, object]) -> Hour:
@@ -156,12 +161,14 @@ def _hour(row: dict[str, object]) -> Hour:
 def _names(rows: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
     """Name and detail of each series: a short name, and the labels that make it unique."""
     layouts = {(row["digits"], row["lowest"]) for row in rows}
+    origins = [name for name in ("host", "build") if len({row[name] for row in rows}) > 1]
     found = []
     for row in rows:
         parts = [str(row["instance"]), str(row["topic"])]
         if row["metric"] == IMPORTED:
             parts.append(f"tag {row['tag']}" if row["tag"] else "")
         details = [f"stream {row['stream']}" if row["stream"] else ""]
+        details += [f"{name} {row[name] or 'unknown'}" for name in origins]
         if row["tag"] and row["metric"] != IMPORTED:
             details.append(f"tag {row['tag']}")
         if len(layouts) > 1:

@@ -4,10 +4,12 @@
 history) is the same series over an hour: the same columns, less those that identify a recording, plus what was merged
 and the percentiles. Both carry the whole histogram in `h`, so any hour can be merged again with any other.
 
-Series are told apart by `LABELS`. A histogram that has no such label leaves it empty: a stream's recovery time has no
-topic; an imported log has an instance (the name of the file) and a `tag`, and its metric is `imported_latency`. New
-labels are added to `LABELS`; in files written before, they read as empty. Layouts never mix: digits and lowest are part
-of the identity of a series, and highest, which only ends the array, becomes the largest of those merged.
+Series are told apart by `LABELS`, which people know, and by `ORIGIN`: where and by which build they were measured. So
+two hosts, builds or levels of detail are never added beyond recovery; a reader that wants their sum merges again by
+fewer labels. A histogram that has no such label leaves it empty: a stream's recovery time has no topic; an imported log
+has an instance (the name of the file) and a `tag`, and its metric is `imported_latency`. New labels are added to
+`LABELS` or `ORIGIN`; in files written before, they read as empty. Layouts never mix: digits and lowest are part of the
+identity of a series, and highest, which only ends the array, becomes the largest of those merged.
 
 pyarrow and pyspark are imported by the functions that need them.
 """
@@ -28,6 +30,7 @@ __all__ = [
     "HISTORY",
     "IMPORTED",
     "LABELS",
+    "ORIGIN",
     "PERCENTILES",
     "SERIES",
     "SPOOL",
@@ -51,9 +54,12 @@ class Column:
 
 
 LABELS = ("instance", "topic", "stream", "metric", "tag")
-"""Columns that identify series."""
+"""Columns that name series."""
 
-SERIES = (*LABELS, "digits", "lowest")
+ORIGIN = ("host", "build", "link", "incarnation", "level")
+"""Columns that say where and how a series was measured."""
+
+SERIES = (*LABELS, *ORIGIN, "digits", "lowest")
 """Values that must be equal for two histograms to be added."""
 
 PERCENTILES: dict[str, float] = {
@@ -79,6 +85,11 @@ _LABELS = (
     Column("stream", "text", "Stream the topic was sent or received on."),
     Column("metric", "text", "Scope and statistic, such as receiver_total_latency."),
     Column("tag", "text", "Tag of an imported log."),
+    Column("host", "text", "Host that measured."),
+    Column("build", "text", "The instance's option `build`; without it the version of Heliograph."),
+    Column("link", "text", "Address of the source's host; empty for what was not received from a stream."),
+    Column("incarnation", "text", "Run of the instance, 16 hex digits; empty when imported."),
+    Column("level", "text", "Level of detail of the instance, 0 to 3; empty when imported."),
 )
 _HISTOGRAM = (
     Column("digits", "small", "Significant digits of the histogram."),
@@ -89,6 +100,7 @@ _HISTOGRAM = (
     Column("max", "integer", "Largest value of the last filled cell, ns."),
     Column("sum", "integer", "Sum of the values, ns; of imported logs by the middle of each cell."),
     Column("dropped", "integer", "Values outside the range (negative or above highest), in no cell."),
+    Column("clock_error_ns", "integer", "Largest error bound of the clock offset, ns; 0: one clock, or unknown."),
 )
 _BODY = Column("h", "binary", "HdrHistogram V2 body, without zlib.")
 
@@ -98,7 +110,6 @@ SPOOL: tuple[Column, ...] = (
     *_HISTOGRAM,
     Column("source", "text", "The recording: random for each run of an exporter, the content's hash of a log."),
     Column("seq", "integer", "Number of the row within its recording; (source, seq) is never used twice."),
-    Column("incarnation", "text", "Run of the instance, 16 hex digits; empty when imported."),
     _BODY,
 )
 """Columns of `latency_interval`."""
@@ -132,6 +143,11 @@ class LatencyInterval:
     stream: str
     metric: str
     tag: str
+    host: str
+    build: str
+    link: str
+    incarnation: str
+    level: str
     digits: int
     lowest: int
     highest: int
@@ -140,9 +156,9 @@ class LatencyInterval:
     max: int
     sum: int
     dropped: int
+    clock_error_ns: int
     source: str
     seq: int
-    incarnation: str
     h: bytes
     """HdrHistogram V2 body."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import pyarrow as pa
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.history.report_svg import duration
-from heliograph.monitor.history.schema import LABELS, PERCENTILES
+from heliograph.monitor.history.schema import PERCENTILES
 from heliograph.monitor.text import printable
 
 __all__ = ["json_lines", "text_table"]
@@ -23,10 +23,10 @@ def json_lines(table: pa.Table) -> Iterator[str]:
         )
 
 
-def text_table(table: pa.Table, *, hourly: bool) -> Iterator[str]:
+def text_table(table: pa.Table, *, by: Sequence[str], hourly: bool) -> Iterator[str]:
     """Aligned columns: the labels in use, number of values, percentiles, max and jitter."""
     rows = table.drop_columns(["h"]).to_pylist()
-    labels = [label for label in LABELS if any(row[label] for row in rows)]
+    labels = [label for label in by if any(row[label] for row in rows)]
     heads = [*(["hour"] if hourly else []), *labels, "values"]
     left = len(heads) - 1
     heads += [name.replace("_", ".") for name in PERCENTILES] + ["max", "jitter"]

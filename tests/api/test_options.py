@@ -10,6 +10,7 @@ import pytest
 
 from heliograph.engine import EndpointError, Instance, OptionError, ResourceError, catalogue
 from heliograph.engine.options import OptionValue, encode, split
+from heliograph.monitor.sampler import Sampler
 
 from .conftest import collect
 
@@ -48,6 +49,7 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("receiver", "inject_loss", 1.5, 'option inject_loss is a number from 0 to 1, not "1.5"'),
     ("receiver", "tagged", 1, 'option tagged is true or false, not "1"'),
     ("instance", "mode", "threads", 'option mode is one of thread,poll, not "threads"'),
+    ("instance", "build", "b" * 64, "option build has at most 63 bytes"),
     ("instance", "name", b"x", "option name must be a text without NUL, a number or a bool, not b'x'"),
     ("instance", "name", "a\0b", "option name must be a text without NUL, a number or a bool, not 'a\\x00b'"),
 ]
@@ -161,6 +163,13 @@ def test_a_nul_within_a_text_is_refused(threaded: Instance, multicast: str) -> N
         threaded.receiver(multicast, "a\0b")
     with pytest.raises(ValueError):
         threaded.receiver(multicast + "\0", "T")
+
+
+def test_the_build_of_the_application_is_shown_to_monitors(segments: Path) -> None:
+    with Instance(build="4.2-rc1\n", name="app") as instance, Sampler(segments) as sampler:
+        ((_, own),) = sampler.sample().of("instance")
+        assert own.info["build"] == "4.2-rc1 ", "a line feed would end the label"
+        assert instance.segment is not None
 
 
 def test_a_segment_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -40,9 +40,10 @@ def make_spool(folder: Path) -> int:
     made = [
         LatencyInterval(
             ts_ns=_START_NS + hour * _HOUR_NS + number * 10_000_000_000, len_ms=10_000, instance="a",
-            topic="T", stream="s", metric="receiver_total_latency", tag="", digits=1, lowest=1, highest=1_000_000,
+            topic="T", stream="s", metric="receiver_total_latency", tag="",
+            host="", build="", link="", incarnation="", level="", digits=1, lowest=1, highest=1_000_000,
             n=100, min=5, max=5, sum=500,
-            dropped=0, source="0123456789abcdef", seq=hour * 100 + number, incarnation="", h=payload,
+            dropped=0, clock_error_ns=0, source="0123456789abcdef", seq=hour * 100 + number, h=payload,
         )
         for hour in range(3)
         for number in range(50)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.history.files import write_spool
-from heliograph.monitor.history.schema import LatencyInterval
+from heliograph.monitor.history.schema import LABELS, ORIGIN, LatencyInterval
 from heliograph.monitor.latency import cell_of, layout_of
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
 
@@ -85,7 +85,8 @@ def interval(
     """A row of the spool that holds values."""
     counts = counts_of(values, shape)
     n, low, high, total = _hdr.summary(counts, *shape)
-    named = {"instance": "alpha", "topic": "PRICES.A", "stream": "", "metric": "receiver_total_latency", "tag": ""}
+    named = dict.fromkeys((*LABELS, *ORIGIN), "")
+    named |= {"instance": "alpha", "topic": "PRICES.A", "metric": "receiver_total_latency", "incarnation": "0" * 16}
     return LatencyInterval(
         ts_ns=NOON + int(at_s * SECOND),
         len_ms=10_000,
@@ -98,9 +99,9 @@ def interval(
         max=high,
         sum=int(total),
         dropped=0,
+        clock_error_ns=0,
         source=source,
         seq=seq,
-        incarnation="0" * 16,
         h=_hdr.encode(counts, *shape),
     )
 

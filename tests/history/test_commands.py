@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.commands import command
+from heliograph.monitor.history.commands import _directory, command
 from heliograph.monitor.history.files import to_table, write_spool, write_table
 from heliograph.monitor.history.hlog import head
 from heliograph.monitor.history.merge import merge
@@ -49,6 +49,37 @@ def test_merge_by_the_hour_as_json_is_for_programs(tmp_path: Path, capsys: pytes
     assert sum(row["n"] for row in found) == sum(row.n for row in rows)
     assert {"p99_9", "max", "ts"} <= found[0].keys()
     assert "h" not in found[0]
+
+
+def test_merge_by_other_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_spool(tmp_path, [interval([1], seq=seq, build=build) for seq, build in enumerate("ab")], "s0", 0)
+    assert run("merge", "--spool", tmp_path, "--by", "topic,build") == 0
+    lines = [line.split()[:3] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["topic", "build", "values"], ["PRICES.A", "a", "1"], ["PRICES.A", "b", "1"]]
+    with pytest.raises(UserError, match="there is no label color; the labels are instance, topic"):
+        run("merge", "--spool", tmp_path, "--by", "topic,color")
+
+
+@pytest.mark.parametrize(("text", "path"), [("/a b", "/a b"), ("file:///a%20b", "/a b"), ("x", "x")])
+def test_a_directory_may_be_a_file_address(text: str, path: str) -> None:
+    assert _directory(text) == Path(path)
+
+
+@pytest.mark.parametrize("text", ["s3://bucket/history", "hdfs://host/x", "file://host/x"])
+def test_other_storage_is_refused_by_its_name(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("rollup", "--spool", text)
+    assert f"{text}: only directories of this machine can be used" in capsys.readouterr().err
+
+
+def test_a_roll_up_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = sample_spool(tmp_path / "spool")
+    command = ("rollup", "--no-spark", "--spool", tmp_path / "spool", "--history", tmp_path / "history")
+    assert run(*command) == 0
+    values = sum(row.n for row in rows)
+    assert capsys.readouterr().out == f"{tmp_path / 'history'}: 24 new intervals with {values:,} values in 2 hours\n"
+    assert run(*command) == 0
+    assert "0 new intervals" in capsys.readouterr().out
 
 
 def test_what_could_not_be_used_is_told_on_stderr_and_by_the_exit_code(

@@ -10,6 +10,7 @@ import pytest
 from heliograph.monitor import _hdr
 from heliograph.monitor.history.intervals import IntervalRecorder
 from heliograph.monitor.history.schema import LatencyInterval
+from heliograph.monitor.model import InstanceState, ObjectState
 from tests.history.recordings import (
     NOON,
     SECOND,
@@ -61,6 +62,36 @@ def test_a_row_says_whose_it_is_and_sums_up_its_values() -> None:
     )
     assert (row.n, row.min, row.max, row.sum, row.dropped) == (3, 5, 7003, 7105, 0)
     assert row.incarnation == f"{7:016x}"
+
+
+def measured(values: list[int], *, level: int, build: str = "") -> InstanceState:
+    """An instance whose receiver takes a stream of another host."""
+    own = ObjectState(
+        scope="instance",
+        labels={"instance": "alpha"},
+        info={"version": "0.1.0", "build": build, "host": "ny4-07"},
+        values={"detail_level": level},
+    )
+    stream = ObjectState(
+        scope="rx_stream",
+        labels={"instance": "alpha", "stream": "0a1b.30001"},
+        info={"source": "10.1.2.3:41000"},
+        values={"clock_error_bound": 900 * level},
+    )
+    return instance(own, stream, receiver({"total_latency": histogram_of(values)}))
+
+
+def test_a_row_says_where_and_by_which_build_it_was_measured() -> None:
+    recorder = IntervalRecorder(TEN)
+    recorder.update(snapshot(0, measured([], level=1)))
+    recorder.update(snapshot(4, measured([5], level=1)))
+    recorder.update(snapshot(8, measured([5, 6], level=2, build="4.2-rc1")))
+    (row,) = recorder.cut()
+    assert (row.host, row.build, row.link) == ("ny4-07", "4.2-rc1", "10.1.2.3")
+    assert (row.level, row.clock_error_ns) == ("2", 1800), "the newest reading counts"
+    recorder.update(snapshot(9, measured([5, 6, 7], level=2)))
+    (row,) = recorder.cut()
+    assert row.build == "0.1.0", "without the option, the version of Heliograph"
 
 
 def test_what_was_counted_before_the_first_snapshot_is_not_recorded_again() -> None:

@@ -15,7 +15,7 @@ from heliograph.monitor import _hdr
 from heliograph.monitor.history import merge as merge_module
 from heliograph.monitor.history.files import Broken, to_table, write_spool
 from heliograph.monitor.history.merge import Merger, merge, merge_spool
-from heliograph.monitor.history.schema import HISTORY, PERCENTILES, LatencyInterval, arrow_schema
+from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES, LatencyInterval, arrow_schema
 from tests.history.recordings import NOON, SECOND, interval, latencies, sample_spool
 
 HOUR_NS = 3600 * SECOND
@@ -70,6 +70,23 @@ def test_any_order_and_any_partial_merges_give_the_same_table(seed: int, monkeyp
         merger.add(to_table(rows[:size]))
         rows = rows[size:]
     assert merger.result().equals(expected)
+
+
+def test_builds_and_hosts_are_added_only_on_request() -> None:
+    rows = [
+        interval([1], seq=0, build="a", host="x"),
+        interval([2], seq=1, build="b", host="x"),
+        replace(interval([3], seq=2, build="b", host="x", level="2"), clock_error_ns=70),
+    ]
+    table, _ = merge(to_table(rows))
+    assert sorted((row["build"], row["level"], row["n"]) for row in table.to_pylist()) == [
+        ("a", "", 1),
+        ("b", "", 1),
+        ("b", "2", 1),
+    ]
+    (row,) = merge(table, by=LABELS)[0].to_pylist()
+    assert (row["n"], row["host"], row["build"], row["clock_error_ns"]) == (3, "x", "", 70)
+    assert [row["n"] for row in merge(table, by=(*LABELS, "build"))[0].to_pylist()] == [1, 2]
 
 
 def test_without_a_period_a_row_spans_all_its_intervals() -> None:

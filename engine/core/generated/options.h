@@ -182,6 +182,7 @@ typedef struct helio_stream_options {
 
 typedef struct helio_instance_options {
     char *name;
+    char *build;
     helio_option_mode mode;
     helio_option_idle idle;
     int64_t cpu;
@@ -208,6 +209,7 @@ typedef struct helio_instance_options {
     helio_option_profile profile;
     struct {
         bool name;
+        bool build;
         bool mode;
         bool idle;
         bool cpu;
@@ -416,6 +418,7 @@ typedef struct helio_receiver_options {
 /* X(name, part, member, TYPE, per_handle, low, high, default, choices joined by ',', unit) */
 #define HELIO_INSTANCE_OPTIONS(X) \
     X(name, , name, STRING, false, 0.0, 0.0, "", "", "") \
+    X(build, , build, STRING, false, 0.0, 0.0, "", "", "") \
     X(mode, , mode, CHOICE, false, 0.0, 0.0, "thread", "thread,poll", "") \
     X(idle, , idle, CHOICE, false, 0.0, 0.0, "backoff", "spin,yield,backoff,block", "") \
     X(cpu, , cpu, SIGNED, false, -1.0, 4095.0, "-1", "", "") \

@@ -22,7 +22,7 @@ enum { HELIO_SCOPES_END = 10 };
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
-    X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu,priority,lock_memory", "One engine in one process.") \
+    X(INSTANCE, instance, 1, "instance", "version,build,host,pid,mode,idle,cpu,priority,lock_memory", "One engine in one process.") \
     X(TX_STREAM, tx_stream, 2, "instance,stream", "endpoint,address", "One numbered packet sequence being sent (a PGM transport session).") \
     X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
     X(TX_RECEIVER, tx_receiver, 4, "instance,stream,receiver", "name,receiver_id", "One receiver of a stream, as its source sees it.") \

@@ -26,6 +26,7 @@
 
 enum {
     OWN_FOLDER_BYTES = sizeof DEFAULT_FOLDER + 16, /* with the number of the user */
+    BUILD_BYTES = 64,                              /* of option build, its end included */
     EVENT_BURST = 200, /* most events of one kind at once, above event_rate */
 };
 
@@ -54,6 +55,9 @@ static int set_name(helio_instance *instance) {
     if (strlen(name) >= sizeof instance->name) {
         return helio_fail(HELIO_ERR_OPTION, "option name has at most %zu bytes",
                           sizeof instance->name - 1);
+    }
+    if (strlen(instance->options.build) >= BUILD_BYTES) {
+        return helio_fail(HELIO_ERR_OPTION, "option build has at most %d bytes", BUILD_BYTES - 1);
     }
     if (!name[0]) {
         name_by_default(instance->name);
@@ -103,6 +107,7 @@ static void describe(const helio_instance *instance, char *labels, size_t size) 
     labels[0] = 0;
     helio_stats_label(labels, size, "instance", instance->name);
     helio_stats_label(labels, size, "version", HELIO_VERSION);
+    helio_stats_label(labels, size, "build", instance->options.build);
     helio_stats_label(labels, size, "host", host);
     snprintf(number, sizeof number, "%ld", (long)getpid());
     helio_stats_label(labels, size, "pid", number);
