@@ -34,6 +34,7 @@ from heliograph.exporters.families import (
     statistic_families,
 )
 from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
+from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.exporters.tables import Table, Tables
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.fleet import ReceiverRow, receiver_names, receivers
@@ -115,7 +116,9 @@ class SnapshotCollector(Collector):
         self._latest: Snapshot | None = None
         """Not prepared yet."""
         self._scene: _Scene | None = None
-        self._shown: tuple[_Scene, list[Table]] | None = None
+        self._shown_of: _Scene | None = None
+        self._shown: dict[bool, list[Table]] = {}
+        """Families of that scene: in ``/metrics``, and all."""
         self._tables = Tables()
 
     def registry(self) -> CollectorRegistry:
@@ -177,42 +180,59 @@ class SnapshotCollector(Collector):
         return older
 
     def collect(self) -> Iterator[Table]:
-        """Yield families with samples; those of the collector are last."""
+        """Yield all families with samples; those of the collector are last."""
+        return self.families(EVERYTHING)
+
+    def selected(self, selection: Selection) -> Collector:
+        """Return a part of the families, for an encoder."""
+        return _Selected(self, selection)
+
+    def families(self, selection: Selection) -> Iterator[Table]:
+        """Yield the selected families with samples; those of the collector are last."""
         began = self._monotonic_ns()
         scene = self._current()
         series = 0
         if scene is not None:
-            for family in self._statistics(scene):
+            for family in self._statistics(scene, selection):
                 series += len(family)
                 yield family
-            for family in self._about(scene):
-                if family:
-                    yield family
-        lanes = list(self._lanes())
-        exporters = lane_families([lane for lane in lanes if lane.kind == "exporter"])
-        modules = module_families([lane for lane in lanes if lane.kind == "module"])
-        account = self._account()
-        for family in chain(exporters, modules, account_families(account) if account else ()):
-            if family:
+        if selection.is_of_objects:
+            return
+        for family in self._own(scene, series, began):
+            if family.form.is_named(selection.names) and family:
                 yield family
-        refused = derived_family("exporter_requests_refused", [((key,), n) for key, n in self._refused().items()])
-        if refused:
-            yield refused
+
+    def _own(self, scene: _Scene | None, series: int, began: int) -> Iterator[Table]:
+        """Yield what is not of single objects."""
+        if scene is not None:
+            yield from self._about(scene)
+        lanes = list(self._lanes())
+        yield from lane_families([lane for lane in lanes if lane.kind == "exporter"])
+        yield from module_families([lane for lane in lanes if lane.kind == "module"])
+        if (account := self._account()) is not None:
+            yield from account_families(account)
+        yield derived_family("exporter_requests_refused", [((key,), n) for key, n in self._refused().items()])
         yield derived_family("exporter_series", [((), series)])
         yield derived_family("exporter_series_limit", [((), self._budget.limit)])
         yield derived_family("exporter_scrape_duration_seconds", [((), self._monotonic_ns() - began)])
 
-    def _statistics(self, scene: _Scene) -> list[Table]:
-        """Return the families of a scene that have series; made once."""
+    def _statistics(self, scene: _Scene, selection: Selection) -> list[Table]:
+        """Return the families of a scene that have series; those of ``/metrics`` and of all are made once."""
+        shown, rows, tables = (*scene.share.kept, *scene.share.others), scene.receivers, self._tables
+        if selection.is_of_objects:
+            shown, rows, tables = tuple(selection.items(shown)), selection.rows(rows), Tables()
         with self._guard:
-            if self._shown is None or self._shown[0] is not scene:
-                shown = (*scene.share.kept, *scene.share.others)
-                found = chain(
-                    statistic_families(shown, scene.window.items, self._tables),
-                    fleet_families(scene.receivers, self._tables),
+            if self._shown_of is not scene:
+                self._shown_of, self._shown = scene, {}
+            if (found := self._shown.get(selection.detail)) is None or selection != Selection(selection.detail):
+                made = chain(
+                    statistic_families(shown, scene.window.items, tables, selection),
+                    fleet_families(rows, tables, selection),
                 )
-                self._shown = scene, [family for family in found if family]
-            return self._shown[1]
+                found = [part for family in made if (part := family.named(selection.names))]
+            if selection == Selection(selection.detail):
+                self._shown[selection.detail] = found
+            return found
 
     @staticmethod
     def _about(scene: _Scene) -> Iterator[Table]:
@@ -228,6 +248,15 @@ class SnapshotCollector(Collector):
     def describe(self) -> Iterator[Table]:
         """Yield every possible family, so that a scraper may select some with ``name[]``."""
         return describe()
+
+
+class _Selected(Collector):
+    def __init__(self, collector: SnapshotCollector, selection: Selection) -> None:
+        self._collector = collector
+        self._selection = selection
+
+    def collect(self) -> Iterator[Table]:
+        return self._collector.families(self._selection)
 
 
 def _shown(rows: Iterable[ReceiverRow], kept: Iterable[Item]) -> list[ReceiverRow]:

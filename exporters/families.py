@@ -13,8 +13,9 @@ from functools import cache
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
-from heliograph.exporters.buckets import BOUNDS_NS, PERCENTILES, cumulative_all, le, window_values_all
+from heliograph.exporters.buckets import PERCENTILES, cumulative_all, le, window_values_all
 from heliograph.exporters.items import RUNNING, Item, Key, Node
+from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
 from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.blame import Blame
@@ -39,7 +40,6 @@ Row = tuple[Sequence[str], float]
 """Label values and a value."""
 
 WINDOW_LABEL = "percentile"
-BUCKETS = (*map(le, BOUNDS_NS), "+Inf")
 
 
 def describe() -> Iterator[Table]:
@@ -98,15 +98,20 @@ def derived_family(name: str, rows: Iterable[Row], tables: Tables | None = None)
 
 
 def statistic_families(
-    found: Iterable[Item], window_start: Mapping[Key, Item], tables: Tables | None = None
+    found: Iterable[Item],
+    window_start: Mapping[Key, Item],
+    tables: Tables | None = None,
+    selection: Selection = EVERYTHING,
 ) -> Iterator[Table]:
-    """Yield all statistics of the items.
+    """Yield the statistics of the items.
 
     Args:
         found: The items to show.
         window_start: The items at the start of the percentile window. A missing item is shown from its beginning.
         tables: The labels of earlier snapshots.
+        selection: The families to show.
     """
+    names_wanted = selection.names
     kept = tables or Tables()
     by_scope: defaultdict[str, list[Item]] = defaultdict(list)
     for item in found:
@@ -114,18 +119,19 @@ def statistic_families(
     for name, members in by_scope.items():
         scope = catalogue.scopes()[name]
         label_names = _label_names(scope.labels)
-        if scope.info:
+        if scope.info and selection.has_info(name) and _info_form(scope).is_named(names_wanted):
             described = [item for item in members if item.info]
             texts = [(*item.labels, *(item.info.get(key, "") for key in scope.info)) for item in described]
             infos = kept.labels((name, "info"), (*label_names, *_label_names(scope.info)), texts)
             yield Table(_info_form(scope), [Column(infos, [1] * len(described))])
         labels = kept.labels(name, label_names, [item.labels for item in members])
-        rows = [dict(item.values.items()) for item in members]
-        for statistic in scope.statistics:
+        wanted = [one for one in scope.statistics if selection.has(name, one.name)]
+        plain = [one for one in wanted if one.kind != "histogram" and _form(one).is_named(names_wanted)]
+        rows = [dict(item.values.items()) for item in members] if plain else []
+        yield from (_filled(statistic, labels, rows) for statistic in plain)
+        for statistic in wanted:
             if statistic.kind == "histogram":
-                yield from _filled_histogram(scope, statistic, members, window_start, labels, kept)
-            else:
-                yield _filled(statistic, labels, rows)
+                yield from _filled_histogram(scope, statistic, members, window_start, labels, kept, selection)
 
 
 def _filled(statistic: Statistic, labels: Labels, rows: Sequence[Mapping[str, int]]) -> Table:
@@ -144,32 +150,36 @@ def _filled_histogram(
     window_start: Mapping[Key, Item],
     labels: Labels,
     tables: Tables,
+    selection: Selection,
 ) -> Iterator[Table]:
     name = statistic.name
+    form, window_form = _form(statistic), _window_form(statistic)
+    has_buckets, has_window = (one.is_named(selection.names) for one in (form, window_form))
     owners = [item for item in members if name in item.histograms]
-    if not owners:
+    if not owners or not (has_buckets or has_window):
         return
     whole = [item.histograms[name] for item in owners]
-    starts = [window_start.get(item.key) for item in owners]
-    before = [start.histograms.get(name) if start else None for start in starts]
     if len(owners) < len(members):
         labels = tables.labels((scope.name, name), labels.names, [item.labels for item in owners])
-    buckets = list(zip(*cumulative_all(whole), strict=True))
-    columns = [
-        Column(labels, counts, ("le", bound), "_bucket", is_count=True)
-        for bound, counts in zip(BUCKETS, buckets, strict=True)
-    ]
-    columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
-    columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
-    yield Table(_form(statistic), columns, whole)
-    values = window_values_all(whole, before)
-    yield Table(
-        _window_form(statistic),
-        [
+    if has_buckets:
+        bounds = selection.bounds_ns(scope.name)
+        buckets = list(zip(*cumulative_all(whole, bounds), strict=True))
+        columns = [
+            Column(labels, counts, ("le", bound), "_bucket", is_count=True)
+            for bound, counts in zip([*map(le, bounds), "+Inf"], buckets, strict=True)
+        ]
+        columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
+        columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
+        yield Table(form, columns, whole)
+    if has_window:
+        starts = [window_start.get(item.key) for item in owners]
+        before = [start.histograms.get(name) if start else None for start in starts]
+        values = window_values_all(whole, before)
+        percentiles = [
             Column(labels, [row[index] if row else None for row in values], (WINDOW_LABEL, percentile))
             for index, (percentile, _) in enumerate(PERCENTILES)
-        ],
-    )
+        ]
+        yield Table(window_form, percentiles)
 
 
 def node_families(found: Sequence[Node]) -> Iterator[Table]:
@@ -184,30 +194,28 @@ def node_families(found: Sequence[Node]) -> Iterator[Table]:
     yield derived_family("node_remains", [((n.name,), n.remains) for n in found])
 
 
-def fleet_families(rows: Sequence[ReceiverRow], tables: Tables | None = None) -> Iterator[Table]:
+def fleet_families(
+    rows: Sequence[ReceiverRow], tables: Tables | None = None, selection: Selection = EVERYTHING
+) -> Iterator[Table]:
     """Yield each receiver joined with its sender. Values that need an unreachable sender have no sample."""
     label_names = _label_names(catalogue.derived()["fleet_receiver_class"].labels[:-1])
     keys = [(row.instance, row.topic, row.stream, row.transmitter or "") for row in rows]
     labels = (tables or Tables()).labels("fleet_receiver", label_names, keys)
-
-    def gauge(name: str, value: Callable[[ReceiverRow], float | None]) -> Table:
-        return Table(_derived_form(f"fleet_receiver_{name}"), [Column(labels, [value(row) for row in rows])])
-
-    yield gauge("lag_messages", lambda row: row.lag_messages if row.transmitter else None)
-    yield gauge("lag_seconds", _lag_ns)
-    yield gauge("lag_bytes", lambda row: row.lag_bytes if row.transmitter else None)
-    yield gauge("in_flight_messages", lambda row: row.in_flight)
-    yield gauge("residual_messages", lambda row: row.residual)
-    yield gauge("nak_share", lambda row: row.nak_share)
-    yield gauge("latency_trusted", lambda row: None if row.trust is None else float(row.trust.is_fact))
-    yield gauge("queue_ratio", lambda row: row.queue_fill)
-    classes = [Column(labels, [int(row.behaviour is item) for row in rows], ("class", item.value)) for item in JUDGED]
-    yield Table(_derived_form("fleet_receiver_class"), classes)
-    lates = [
-        Column(labels, [int(row.late.blame is item) if row.late else None for row in rows], ("blame", item.value))
-        for item in Blame
-    ]
-    yield Table(_derived_form("fleet_receiver_late"), lates)
+    for name, value in _JOINED.items():
+        form = _derived_form(f"fleet_receiver_{name}")
+        if selection.has("fleet_receiver", name) and form.is_named(selection.names):
+            yield Table(form, [Column(labels, [value(row) for row in rows])])
+    form = _derived_form("fleet_receiver_class")
+    if form.is_named(selection.names):
+        yield Table(
+            form,
+            [Column(labels, [int(row.behaviour is item) for row in rows], ("class", item.value)) for item in JUDGED],
+        )
+    form = _derived_form("fleet_receiver_late")
+    if selection.has("fleet_receiver", "late") and form.is_named(selection.names):
+        lates = [[int(row.late.blame is item) if row.late else None for row in rows] for item in Blame]
+        columns = [Column(labels, found, ("blame", item.value)) for item, found in zip(Blame, lates, strict=True)]
+        yield Table(form, columns)
 
 
 def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Table]:
@@ -219,6 +227,19 @@ def _lag_ns(row: ReceiverRow) -> float | None:
     if row.transmitter is None:
         return None
     return None if row.lag_seconds is None else row.lag_seconds * 1e9
+
+
+_JOINED: Mapping[str, Callable[[ReceiverRow], float | None]] = {
+    "lag_messages": lambda row: row.lag_messages if row.transmitter else None,
+    "lag_seconds": _lag_ns,
+    "lag_bytes": lambda row: row.lag_bytes if row.transmitter else None,
+    "in_flight_messages": lambda row: row.in_flight,
+    "residual_messages": lambda row: row.residual,
+    "nak_share": lambda row: row.nak_share,
+    "latency_trusted": lambda row: None if row.trust is None else float(row.trust.is_fact),
+    "queue_ratio": lambda row: row.queue_fill,
+}
+"""Values of a receiver joined with its sender."""
 
 
 def lane_families(states: Sequence[LaneStats]) -> Iterator[Table]:

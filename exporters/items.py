@@ -59,6 +59,10 @@ class Item:
         """The identity of the item."""
         return self.scope, self.labels
 
+    def label(self, name: str) -> str | None:
+        """Return a label by its name; None: its scope has no such label."""
+        return dict(zip(catalogue.scopes()[self.scope].labels, self.labels, strict=True)).get(name)
+
 
 def nodes(snapshot: Snapshot) -> list[Node]:
     """Return every instance once under a unique name, sorted by name."""

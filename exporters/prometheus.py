@@ -25,6 +25,7 @@ from heliograph.exporters import protobuf
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
 from heliograph.exporters.native import SCHEMA
 from heliograph.exporters.rendering import Encoder, Renderer
+from heliograph.exporters.selection import Selection, of_query
 from heliograph.exporters.server import Server
 from heliograph.exporters.web_config import WebConfig
 from heliograph.monitor.collector.account import Account
@@ -50,8 +51,11 @@ _ANSWERS_KEPT = 8
 _KEPT_PER_SERIES = 2
 """Line beginnings kept for each series of the limit: series beside the limit, and series that are gone."""
 
-_Wanted = tuple[str, tuple[str, ...], bool]
-"""An answer depends on its content type, the names of families (none: all), and whether it is compressed."""
+METRICS, DETAIL = "/metrics", "/metrics/detail"
+_PATHS = (METRICS, DETAIL)
+
+_Wanted = tuple[str, Selection, bool]
+"""An answer depends on its content type, the series, and whether it is compressed."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -113,7 +117,6 @@ class PrometheusExporter:
         self._collector = SnapshotCollector(
             max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
         )
-        self._registry = self._collector.registry()
         self._renderer = Renderer(_KEPT_PER_SERIES * max_series)
         self._native_schema = native_schema
         self._published: float | None = None
@@ -149,14 +152,14 @@ class PrometheusExporter:
             return [b"Only GET and HEAD are allowed.\n"]
         if path in ("/-/healthy", "/-/ready"):
             return self._state(path, method, start_response)
-        if path != "/metrics":
+        if path not in _PATHS:
             known = path == "/"
             start_response("200 OK" if known else "404 Not Found", [("Content-Type", "text/plain")])
-            return [b"Heliograph: the metrics are at /metrics\n"]
-        names = tuple(sorted(set(parse_qs(environ.get("QUERY_STRING", "")).get("name[]", ()))))
-        encode, content_type = self._choose(environ.get("HTTP_ACCEPT", ""), names)
+            return [b"Heliograph: the metrics are at /metrics, all at /metrics/detail\n"]
+        selection = of_query(path == DETAIL, parse_qs(environ.get("QUERY_STRING", "")))
+        encode, content_type = self._choose(environ.get("HTTP_ACCEPT", ""), selection)
         is_compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
-        body = self._body(encode, (content_type, names, is_compressed))
+        body = self._body(encode, (content_type, selection, is_compressed))
         headers = [("Content-Type", content_type)]
         if is_compressed:
             headers.append(("Content-Encoding", "gzip"))
@@ -164,9 +167,12 @@ class PrometheusExporter:
         start_response("200 OK", headers)
         return [] if method == "HEAD" else [body]
 
-    def _choose(self, accept: str, names: Collection[str]) -> tuple[Encoder, str]:
-        if protobuf.is_wanted(accept) and not names:  # a part of a histogram has no form in protobuf
-            return lambda _: protobuf.encode(self._collector.collect(), self._native_schema), protobuf.CONTENT_TYPE
+    def _choose(self, accept: str, selection: Selection) -> tuple[Encoder, str]:
+        if protobuf.is_wanted(accept) and not selection.names:  # a part of a histogram has no form in protobuf
+            return (
+                lambda _: protobuf.encode(self._collector.families(selection), self._native_schema),
+                protobuf.CONTENT_TYPE,
+            )
         return self._renderer.choose(accept)
 
     def _state(self, path: str, method: str, start_response: StartResponse) -> list[bytes]:
@@ -186,7 +192,7 @@ class PrometheusExporter:
 
     def _body(self, encode: Encoder, wanted: _Wanted) -> bytes:
         """Return the answer; render it when nobody has asked for it since the snapshot came."""
-        _, names, is_compressed = wanted
+        _, selection, is_compressed = wanted
         with self._rendering:
             now, version = time.monotonic(), self._collector.version
             is_current = version == self._rendered_version and now < self._rendered_at + ANSWER_SECONDS
@@ -195,7 +201,7 @@ class PrometheusExporter:
                 self._rendered_version, self._rendered_at = version, now
             if (found := self._rendered.get(wanted)) is not None:
                 return found
-            body = encode(self._registry.restricted_registry(names) if names else self._registry)
+            body = encode(self._collector.selected(selection))
             if is_compressed:
                 body = gzip.compress(body, _GZIP_LEVEL)
             self._rendered[wanted] = body

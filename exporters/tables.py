@@ -104,6 +104,16 @@ class Form:
     divisor: int = 1
     """Inverse of the catalogue's scale: division by 10^9 keeps decimals exact, multiplication by 10^-9 does not."""
 
+    @property
+    def family(self) -> str:
+        """The name of the family: that of a counter has no ``_total``."""
+        return self.name.removesuffix("_total") if self.kind == "counter" else self.name
+
+    def is_named(self, wanted: frozenset[str]) -> bool:
+        """Whether the family or one of its samples has a wanted name; no name: all are wanted."""
+        suffixes = ("", "_bucket", "_count", "_sum") if self.kind == "histogram" else ("",)
+        return not wanted or self.family in wanted or any(self.name + suffix in wanted for suffix in suffixes)
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -127,7 +137,7 @@ class Table(Metric):
         self.form = form
         self.histograms = histograms
         self.columns = tuple(columns)
-        self.name = form.name.removesuffix("_total") if form.kind == "counter" else form.name
+        self.name = form.family
         self.documentation = form.help
         self.unit = ""
         self.type = form.kind
@@ -175,12 +185,12 @@ class Table(Metric):
             if value is not None
         ]
 
-    def named(self, wanted: frozenset[str]) -> Table | None:
-        """Return the part with wanted names: those of samples or of families; None when there is none."""
-        if self.name in wanted or self.form.name in wanted:
+    def named(self, wanted: frozenset[str]) -> Table:
+        """Return the part with wanted names, of samples or of families; no name: all."""
+        if not wanted or self.name in wanted or self.form.name in wanted:
             return self
         columns = [column for column in self.columns if self.form.name + column.suffix in wanted]
-        return Table(self.form, columns) if columns else None
+        return Table(self.form, columns, self.histograms)
 
 
 def _absent(values: Sequence[float | None]) -> int:

@@ -96,7 +96,7 @@ def _wrong() -> list[Panel]:
         stat(
             "Latency p99.9",
             queries.P999,
-            description="999 of 1000 messages reached their receiver within this time.",
+            description="999 of 1000 messages reached the slowest receiver within this time.",
             healthy="stable. The level depends on hosts and network; a step does not.",
             unit="s",
         ),
@@ -334,8 +334,8 @@ def _latency() -> list[Panel]:
         timeseries(
             "Latency percentiles",
             queries.PERCENTILES,
-            description="Time from submit to delivery to the application or its queue, over the selected topics "
-            "and receivers. Percentiles come from summed buckets; max is the highest of the exporter's window.",
+            description="Time from submit to delivery to the application or its queue, of the slowest of the selected "
+            "topics and receivers. Percentiles are exact, over the exporter's window.",
             healthy="flat bands. If only p99.9 rises, it is jitter; if all rise, it is load.",
             unit="s",
             log=True,

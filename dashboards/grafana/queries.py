@@ -77,12 +77,13 @@ NAK_RATIO = [
 DELIVERED_RATE = [Query(f"sum({_rate(DELIVERED, _TOPIC_RECEIVED)})")]
 
 
-def _quantile(fraction: float, by: Sequence[str] = ()) -> str:
-    labels = ", ".join(("le", *by))
-    return f"histogram_quantile({fraction}, sum by ({labels}) ({_rate(f'{_LATENCY}_bucket', _TOPIC_RECEIVED)}))"
+def _worst(percentile: str, by: Sequence[str] = ()) -> str:
+    """The highest percentile among the receivers; the buckets in ``/metrics`` are too coarse for percentiles."""
+    labels = f" by ({', '.join(by)}) " if by else ""
+    return f'max{labels}({_window("receiver", "total_latency")}{{{_TOPIC_RECEIVED},percentile="{percentile}"}})'
 
 
-P999 = [Query(_quantile(0.999))]
+P999 = [Query(_worst("p99.9"))]
 
 # Receivers
 
@@ -137,13 +138,8 @@ LOST = [Query(f"sum by (node, reason) ({_lost(_RECEIVERS, '$__rate_interval')})"
 
 # Latency
 
-PERCENTILES = [
-    Query(_quantile(0.5), "p50"),
-    Query(_quantile(0.99), "p99"),
-    Query(_quantile(0.999), "p99.9"),
-    Query(f'max({_window("receiver", "total_latency")}{{{_TOPIC_RECEIVED},percentile="max"}})', "max"),
-]
-P99_BY_RECEIVER = [Query(_quantile(0.99, ("node",)), "{{node}}")]
+PERCENTILES = [Query(_worst(percentile), percentile) for percentile in ("p50", "p99", "p99.9", "max")]
+P99_BY_RECEIVER = [Query(_worst("p99", ("node",)), "{{node}}")]
 HEATMAP = [Query(f"sum by (le) ({_rate(f'{_LATENCY}_bucket', _TOPIC_RECEIVED)})", "{{le}}")]
 RECOVERY = [
     Query(

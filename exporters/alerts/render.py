@@ -30,9 +30,8 @@ def records(settings: Settings) -> Iterator[tuple[str, str, Mapping[str, str]]]:
             f"{by} ({naks}) / ({by} ({sent}) > {settings.packets_per_second:g})",
             {},
         )
-    buckets = "heliograph_receiver_total_latency_seconds_bucket"
-    tail = f"histogram_quantile(0.999, sum by ({_AT}, node, le) (rate({buckets}[1h])))"
-    yield "receiver:heliograph_latency_p999:rate1h", tail, {}
+    windows = 'heliograph_receiver_total_latency_window_seconds{percentile="p99.9"}[1h]'
+    yield "receiver:heliograph_latency_p999:rate1h", f"max by ({_AT}, node) (quantile_over_time(0.5, {windows}))", {}
     for objective in settings.objectives:
         for window in _BURN_WINDOWS:
             yield (

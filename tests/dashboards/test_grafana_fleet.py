@@ -97,7 +97,7 @@ def test_every_name_in_a_query_exists(title: str, expr: str) -> None:
 
 @pytest.mark.parametrize(("title", "expr"), TARGETS)
 def test_counters_are_read_as_rates_over_the_interval_grafana_gives(title: str, expr: str) -> None:
-    for name, before in re.findall(r"(?=\b(heliograph_\w+_(?:total|bucket)))(?<=(.{9}))", expr):
+    for name, before in re.findall(r"(?=\b(heliograph_\w+_(?:total|bucket)\b))(?<=(.{9}))", expr):
         if title != "Receivers, worst first":
             assert before.endswith(("rate(", "increase(")), f"{name} is a counter"
     for window in re.findall(r"\[(.*?)\]", expr):

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain
 
 from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.prometheus import ANSWER_SECONDS, FRESH_SECONDS, PrometheusExporter, parse_listen
+from heliograph.exporters.selection import Selection
 from heliograph.monitor.errors import UserError
 from tests.exporters.making import at, histogram, instance, receiver
 
@@ -105,13 +106,13 @@ def test_scrapers_share_one_rendering_until_the_next_snapshot(
     clock = [began]
     monkeypatch.setattr("heliograph.exporters.prometheus.time.monotonic", lambda: clock[0])
     rendered = []
-    collect = SnapshotCollector.collect
+    families = SnapshotCollector.families
 
-    def counted(collector: SnapshotCollector) -> Iterator[Metric]:
+    def counted(collector: SnapshotCollector, selection: Selection) -> Iterator[Metric]:
         rendered.append(1)
-        return collect(collector)
+        return families(collector, selection)
 
-    monkeypatch.setattr(SnapshotCollector, "collect", counted)
+    monkeypatch.setattr(SnapshotCollector, "families", counted)
     first = get(exporter)[1]
     assert [get(exporter)[1] for _ in range(5)] == [first] * 5
     assert len(rendered) == 1

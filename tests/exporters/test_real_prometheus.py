@@ -36,23 +36,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "scrape_timeout: 4s", "scrape_timeout: 2s"
     )
     text = text.replace("evaluation_interval: 5s", "evaluation_interval: 500ms")
-    (place / "prometheus.yml").write_text(text)
+    target = f"static_configs: [{{targets: ['127.0.0.1:{exporter.address[1]}']}}]"
+    detail = f"{{job_name: detail, metrics_path: /metrics/detail, scrape_interval: 2s, {target}}}"
+    (place / "prometheus.yml").write_text(f"{text}\n  - {detail}\n")
     try:
         with serve(place / "prometheus.yml", place / "data") as found:
-            found.wait_until("heliograph_node_up")
+            found.wait_until('heliograph_node_up{job="heliograph"}')
+            found.wait_until('heliograph_node_up{job="detail"}')
             yield found
     finally:
         exporter.close()
 
 
 def test_the_exporter_is_scraped_without_an_error(server: Server) -> None:
-    (target,) = server.get("targets")["activeTargets"]
-    assert (target["health"], target["lastError"]) == ("up", "")
-    assert target["labels"]["job"] == "heliograph"
+    targets = {target["labels"]["job"]: target for target in server.get("targets")["activeTargets"]}
+    assert targets.keys() == {"heliograph", "detail"}
+    for target in targets.values():
+        assert (target["health"], target["lastError"]) == ("up", "")
 
 
 def test_a_query_finds_the_true_numbers(server: Server) -> None:
-    assert server.query('heliograph_transmitter_messages_sent_total{topic="PRICES.A"}') == {
+    assert server.query('heliograph_transmitter_messages_sent_total{job="heliograph",topic="PRICES.A"}') == {
         ("feed", "PRICES.A"): 44_000
     }
     worst = server.query("topk(1, sum by (node) (heliograph_fleet_receiver_lag_messages))")
@@ -60,9 +64,10 @@ def test_a_query_finds_the_true_numbers(server: Server) -> None:
 
 
 def test_percentiles_from_buckets_agree_with_the_exact_ones_to_a_bucket(server: Server) -> None:
-    buckets = 'heliograph_receiver_total_latency_seconds_bucket{topic="PRICES.A"}'
+    buckets = 'heliograph_receiver_total_latency_seconds_bucket{job="detail",topic="PRICES.A"}'
     by_buckets = server.query(f"histogram_quantile(0.99, sum by (le, node) ({buckets}))")
-    exact = server.query('heliograph_receiver_total_latency_window_seconds{percentile="p99",topic="PRICES.A"}')
+    window = "heliograph_receiver_total_latency_window_seconds"
+    exact = server.query(f'{window}{{job="heliograph",percentile="p99",topic="PRICES.A"}}')
     assert by_buckets.keys() == {(node,) for node, _ in exact}
     for (node, _), value in exact.items():
         assert value / 2.5 <= by_buckets[(node,)] <= value * 2.5

@@ -74,7 +74,7 @@ def test_a_part_of_a_family_is_chosen_by_the_name_of_its_samples() -> None:
     columns = [Column(labels, [3], suffix="_count"), Column(labels, [5], suffix="_sum")]
     table = Table(Form("t_seconds", "histogram", ""), columns)
     assert table.named(frozenset({"t_seconds"})) is table
+    assert table.named(frozenset()) is table
     part = table.named(frozenset({"t_seconds_sum"}))
-    assert part is not None
     assert part.text == 't_seconds_sum{node="a"} 5.0\n'
-    assert table.named(frozenset({"other"})) is None
+    assert not table.named(frozenset({"other"}))
