@@ -95,6 +95,11 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="N",
         help="resolution of native histograms, -4 to 8: 2^N buckets for each power of two (default: 5)",
     )
+    prometheus.add_argument(
+        "--created-series",
+        action="store_true",
+        help="in OpenMetrics, also export the time at which each counter and histogram began (NAME_created)",
+    )
     prometheus.add_argument("--once", action="store_true", help="write the metrics once as text and exit")
     prometheus.add_argument(
         "--out", type=Path, metavar="FILE", help="with --once: output file (default: standard output)"
@@ -143,6 +148,7 @@ _FLAGS: dict[str, tuple[str, ...]] = {
     "allowed_host": ("prometheus",),
     "web_config": ("prometheus",),
     "native_schema": ("prometheus",),
+    "created_series": ("prometheus",),
     "max_series": ("prometheus", "pushgateway"),
     "window": ("prometheus", "pushgateway"),
     "gateway": ("pushgateway",),
@@ -188,7 +194,14 @@ def _settings(
     both = {"max_series": args.max_series, "window": args.window, "lanes": lanes, "account": account}
     match name:
         case "prometheus":
-            return given(listen=args.listen, allowed_hosts=args.allowed_host, web_config=args.web_config, **both)
+            return given(
+                listen=args.listen,
+                allowed_hosts=args.allowed_host,
+                web_config=args.web_config,
+                native_schema=args.native_schema,
+                created_series=args.created_series,
+                **both,
+            )
         case "pushgateway":
             group = dict(_pair(text, "--group LABEL=VALUE") for text in args.group)
             return {"url": needed("gateway"), "grouping": group, **given(job=args.job, **both)}

@@ -128,19 +128,22 @@ def statistic_families(
         wanted = [one for one in scope.statistics if selection.has(name, one.name)]
         plain = [one for one in wanted if one.kind != "histogram" and _form(one).is_named(names_wanted)]
         rows = [dict(item.values.items()) for item in members] if plain else []
-        yield from (_filled(statistic, labels, rows) for statistic in plain)
+        created = [item.created_ns for item in members]
+        yield from (_filled(statistic, labels, rows, created) for statistic in plain)
         for statistic in wanted:
             if statistic.kind == "histogram":
                 yield from _filled_histogram(scope, statistic, members, window_start, labels, kept, selection)
 
 
-def _filled(statistic: Statistic, labels: Labels, rows: Sequence[Mapping[str, int]]) -> Table:
+def _filled(
+    statistic: Statistic, labels: Labels, rows: Sequence[Mapping[str, int]], created_ns: Sequence[int]
+) -> Table:
     label = names.metric_label(statistic.split.label) if statistic.split else ""
     columns = [
         Column(labels, [row.get(cell.name) for row in rows], (label, cell.value) if cell.value is not None else None)
         for cell in statistic.cells
     ]
-    return Table(_form(statistic), columns)
+    return Table(_form(statistic), columns, created_ns=created_ns if statistic.kind == "counter" else ())
 
 
 def _filled_histogram(
@@ -170,7 +173,7 @@ def _filled_histogram(
         ]
         columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
         columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
-        yield Table(form, columns, whole)
+        yield Table(form, columns, whole, [item.created_ns for item in owners])
     if has_window:
         starts = [window_start.get(item.key) for item in owners]
         before = [start.histograms.get(name) if start else None for start in starts]

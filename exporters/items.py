@@ -53,6 +53,8 @@ class Item:
     values: Mapping[str, int]
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     info: Mapping[str, str] = field(default_factory=dict)
+    created_ns: int = 0
+    """Time at which its counts began, ns; 0: unknown, or several objects with different times."""
 
     @property
     def key(self) -> Key:
@@ -88,7 +90,8 @@ def _item(node: Node, item: ObjectState, receiver_names: Mapping[tuple[str, str]
             (labels.get("stream", ""), labels.get("receiver", "")), labels.get("receiver", "")
         )
     values = tuple(labels.get(name, "") for name in catalogue.scopes()[item.scope].labels)
-    return Item(item.scope, values, item.values, item.histograms, item.info)
+    created_ns = item.created_ns or node.state.started_ns
+    return Item(item.scope, values, item.values, item.histograms, item.info, created_ns)
 
 
 def items(found: Iterable[Node], receiver_names: Mapping[tuple[str, str], str]) -> list[Item]:

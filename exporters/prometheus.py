@@ -89,6 +89,7 @@ class PrometheusExporter:
         allowed_hosts: Collection[str] = (),
         web_config: Path | None = None,
         native_schema: int = SCHEMA,
+        created_series: bool = False,
     ) -> None:
         """Listen and serve. Until the first snapshot, answers hold only the families of the exporter.
 
@@ -101,6 +102,7 @@ class PrometheusExporter:
             allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
             web_config: File with TLS and users, in Prometheus' web-config format.
             native_schema: Resolution of native histograms (`native`).
+            created_series: Whether OpenMetrics has a ``_created`` line for each counter and histogram.
 
         Raises:
             UserError: The address or the file cannot be used.
@@ -117,7 +119,7 @@ class PrometheusExporter:
         self._collector = SnapshotCollector(
             max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
         )
-        self._renderer = Renderer(_KEPT_PER_SERIES * max_series)
+        self._renderer = Renderer(_KEPT_PER_SERIES * max_series, has_created=created_series)
         self._native_schema = native_schema
         self._published: float | None = None
         self._rendering = threading.Lock()

@@ -7,12 +7,13 @@ metrics.proto of prometheus/client_model), with the number of each field that is
     Metric        label 1, gauge 2, counter 3, histogram 7
     LabelPair     name 1, value 2
     Gauge         value 1 (double)
-    Counter       value 1 (double)
+    Counter       value 1 (double), created_timestamp 3
     Histogram     sample_count 1 (uint64), sample_sum 2 (double), bucket 3, schema 5 (sint32),
                   zero_threshold 6 (double), zero_count 7 (uint64), positive_span 12,
-                  positive_delta 13 (sint64, packed)
+                  positive_delta 13 (sint64, packed), created_timestamp 15
     Bucket        cumulative_count 1 (uint64), upper_bound 2 (double)
     BucketSpan    offset 1 (sint32), length 2 (uint32)
+    Timestamp     seconds 1 (int64), nanos 2 (int32)
 
 A histogram has its classic buckets too; Prometheus keeps them if `scrape_classic_histograms` is set.
 """
@@ -72,9 +73,11 @@ def encode(families: Iterable[Table], schema: int) -> bytes:
 def _numbers(family: Table) -> Iterator[bytes]:
     field, divisor = _VALUE_FIELDS[family.form.kind], family.form.divisor
     for column in family.columns:
-        for pairs, value in zip(column.labels.pairs(column.extra), column.values, strict=True):
+        pairs = column.labels.pairs(column.extra)
+        began = family.created_ns or [0] * len(pairs)
+        for labels, value, time_ns in zip(pairs, column.values, began, strict=True):
             if value is not None:
-                yield _labels(pairs) + _message(field, _double(1, value / divisor))
+                yield _labels(labels) + _message(field, _double(1, value / divisor) + _began(3, time_ns))
 
 
 def _histograms(family: Table, schema: int) -> Iterator[bytes]:
@@ -82,12 +85,13 @@ def _histograms(family: Table, schema: int) -> Iterator[bytes]:
     bounds = [_double(2, float(column.extra[1])) for column in buckets if column.extra]
     counts, sums = (column.values for column in family.columns if column.extra is None)
     classics = zip(*(column.values for column in buckets), strict=True)
-    rows = zip(buckets[0].labels.pairs(), classics, counts, sums, family.histograms, strict=True)
-    for pairs, classic, count, total, whole in rows:
+    pairs = buckets[0].labels.pairs()
+    rows = zip(pairs, classics, counts, sums, family.histograms, family.created_ns, strict=True)
+    for labels, classic, count, total, whole, time_ns in rows:
         parts = [_number(1, int(count or 0)), _double(2, (total or 0) / family.form.divisor)]
         parts += (_message(3, _number(1, int(n or 0)) + bound) for n, bound in zip(classic, bounds, strict=True))
         parts += _native(native(whole, schema), schema)
-        yield _labels(pairs) + _message(7, b"".join(parts))
+        yield _labels(labels) + _message(7, b"".join([*parts, _began(15, time_ns)]))
 
 
 def _native(found: Native, schema: int) -> Iterator[bytes]:
@@ -97,6 +101,11 @@ def _native(found: Native, schema: int) -> Iterator[bytes]:
     if found.deltas.size:
         zigzag = (found.deltas << 1) ^ (found.deltas >> 63)
         yield _message(13, b"".join(map(_varint, zigzag.tolist())))
+
+
+@lru_cache(maxsize=1 << 12)  # every statistic of an object began with the object
+def _began(field: int, time_ns: int) -> bytes:
+    return _message(field, _number(1, time_ns // 10**9) + _number(2, time_ns % 10**9)) if time_ns > 0 else b""
 
 
 @lru_cache(maxsize=1 << 15)  # every family of an object repeats its labels

@@ -33,12 +33,14 @@ class Format(Enum):
 class Renderer:
     """Renders families; one call at a time."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, has_created: bool = False) -> None:
         """Create a renderer.
 
         Args:
             limit: Largest number of line beginnings to keep.
+            has_created: Whether OpenMetrics has ``_created`` lines.
         """
+        self._has_created = has_created
         self._limit = limit
         self._beginnings: dict[tuple[str, ...], str] = {}
 
@@ -60,7 +62,8 @@ class Renderer:
         for family in families:
             lines.append(_head(family, form))
             if isinstance(family, Table):
-                lines.append(family.text)
+                has_created = self._has_created and form is Format.OPENMETRICS
+                lines.append(family.text_with_created if has_created else family.text)
             else:
                 self._add(lines, family)
         if form is Format.OPENMETRICS:

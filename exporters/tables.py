@@ -132,10 +132,24 @@ class Column:
 class Table(Metric):
     """A family as columns. All columns of a histogram are of the same objects."""
 
-    def __init__(self, form: Form, columns: Sequence[Column] = (), histograms: Sequence[Histogram] = ()) -> None:
-        """Combine a form with its values; those of a histogram come with the counts they are made of."""
+    def __init__(
+        self,
+        form: Form,
+        columns: Sequence[Column] = (),
+        histograms: Sequence[Histogram] = (),
+        created_ns: Sequence[int] = (),
+    ) -> None:
+        """Combine a form with its values.
+
+        Args:
+            form: Name, kind and text.
+            columns: The values.
+            histograms: The counts of each object of a histogram.
+            created_ns: Time at which the counts of each object began, ns; 0: unknown.
+        """
         self.form = form
         self.histograms = histograms
+        self.created_ns = created_ns
         self.columns = tuple(columns)
         self.name = form.family
         self.documentation = form.help
@@ -171,6 +185,26 @@ class Table(Metric):
         if self.type == "histogram":
             return "".join([line for one in zip(*parts, strict=True) for line in one])
         return "".join([line for part in parts for line in part])
+
+    @cached_property
+    def text_with_created(self) -> str:
+        """The same lines, those of each object followed by the time at which its counts began, which is OpenMetrics."""
+        if not self.created_ns:
+            return self.text
+        if self.type == "histogram":
+            parts = [*map(self._lines, self.columns), self._created_lines(self.columns[0])]
+            return "".join([line for one in zip(*parts, strict=True) for line in one])
+        pairs = [zip(self._lines(column), self._created_lines(column), strict=True) for column in self.columns]
+        return "".join([line for part in pairs for one in part for line in one])
+
+    def _created_lines(self, column: Column) -> list[str]:
+        """Return a line for each line of a column, empty where the time is unknown."""
+        blocks = column.labels.blocks(None if self.type == "histogram" else column.extra)
+        return [
+            f"{self.name}_created{block} {number_text(began / 1e9)}\n" if began else ""
+            for block, value, began in zip(blocks, column.values, self.created_ns, strict=True)
+            if value is not None
+        ]
 
     def _lines(self, column: Column) -> list[str]:
         name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor

@@ -20,9 +20,10 @@ from heliograph.exporters.native import Native, native
 from heliograph.exporters.prometheus import PrometheusExporter, exposition
 from heliograph.exporters.protobuf import CONTENT_TYPE, encode, is_wanted
 from heliograph.monitor.cli import main
+from heliograph.monitor.errors import UserError
 from heliograph.monitor.latency import percentile, upper_bounds
 from heliograph.monitor.model import Histogram
-from tests.exporters.making import CELLS, HIGHEST, at, histogram, instance, receiver
+from tests.exporters.making import CELLS, HIGHEST, START, at, histogram, instance, receiver
 from tests.prometheus import serve
 
 PROTOBUF = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
@@ -80,6 +81,7 @@ class Read:
     zero_count: int = 0
     spans: list[tuple[int, int]] = field(default_factory=list)
     deltas: list[int] = field(default_factory=list)
+    created_ns: int = 0
 
     def buckets(self) -> list[tuple[float, float, int]]:
         """Lower and upper bound and count, the zero bucket first."""
@@ -131,6 +133,11 @@ def read(data: bytes) -> dict[str, tuple[int, str, list[Read]]]:
     return families
 
 
+def nanoseconds(timestamp: bytes) -> int:
+    found = dict(fields(timestamp))
+    return int(found.get(1, 0)) * 10**9 + int(found.get(2, 0))
+
+
 def metric(data: bytes) -> Read:
     found = Read()
     for number, value in fields(data):
@@ -138,7 +145,9 @@ def metric(data: bytes) -> Read:
             pair = dict(fields(value))
             found.labels[pair[1].decode()] = pair[2].decode()
         elif number in (2, 3):
-            found.value = dict(fields(value))[1]
+            inside = dict(fields(value))
+            found.value = inside[1]
+            found.created_ns = nanoseconds(inside.get(3, b""))
         else:
             assert number == 7
             for inner, part in fields(value):
@@ -156,6 +165,8 @@ def metric(data: bytes) -> Read:
                         found.zero_threshold = part
                     case 7:
                         found.zero_count = part
+                    case 15:
+                        found.created_ns = nanoseconds(part)
                     case 12:
                         span = dict(fields(part))
                         found.spans.append((signed(span[1]), span[2]))
@@ -279,6 +290,16 @@ def test_it_says_what_the_text_says() -> None:
         assert seen == said
 
 
+def test_counters_and_histograms_have_the_time_at_which_they_began() -> None:
+    made = {"total_latency": histogram({10_000: 5})}
+    collector = SnapshotCollector()
+    collector.update(at(1, instance("alpha", receiver("alpha", messages_delivered=5, histograms=made))))
+    found = read(encode(collector.collect(), 5))
+    for name in ("heliograph_receiver_messages_delivered_total", "heliograph_receiver_total_latency_seconds"):
+        assert [one.created_ns for one in found[name][2]] == [START]
+    assert {one.created_ns for kind, _, metrics in found.values() if kind == 1 for one in metrics} == {0}
+
+
 ACCEPTED = {
     PROTOBUF: True,
     PROMETHEUS_2: True,
@@ -317,6 +338,19 @@ def test_the_endpoint_serves_it_with_the_schema_asked_for(exporter: PrometheusEx
     found = read(response.read())["heliograph_receiver_total_latency_seconds"][2]
     assert [one.schema for one in found] == [8] * len(CURVES)
     connection.close()
+
+
+def test_the_command_passes_schema_and_created_series(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: dict[str, Any] = {}
+
+    def made(self: PrometheusExporter, **settings: Any) -> None:
+        given.update(settings)
+        raise UserError("seen")
+
+    monkeypatch.setattr(PrometheusExporter, "__init__", made)
+    words = ["export", "prometheus", "--segments", str(tmp_path), "--native-schema", "0", "--created-series"]
+    assert main(words) == 2
+    assert (given["native_schema"], given["created_series"]) == (0, True)
 
 
 @pytest.mark.parametrize("words", [["prometheus", "--native-schema", "9"], ["prometheus", "--native-schema", "x"]])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client.exposition import generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from heliograph.exporters import tables
 from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.rendering import Format, Renderer
 from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
-from tests.exporters.making import at, histogram, instance, receiver
+from tests.exporters.making import START, at, histogram, instance, receiver
 
 HARD = ("", "plain", 'a "quoted" name', "back\\slash", "line\nbreak", "é 信号 \U0001f4a1", '{a="b"} 1', "x" * 3000)
 NUMBERS = (0, 1, -1, 0.1, 999_999, 1_000_000, -1_000_000, 123_456_789, 2**64 - 1, True, float("inf"), float("nan"))
@@ -33,6 +36,28 @@ def test_hard_labels_and_numbers_are_written_as_prometheus_client_does() -> None
         assert Renderer(1).render([family], Format.TEXT) == generate_latest(One())  # type: ignore[arg-type]
         assert len(family) == len(family.samples)
         assert family
+
+
+def test_openmetrics_has_the_time_at_which_counts_began_by_option() -> None:
+    made = {"total_latency": histogram({10_000: 5})}
+    topics = [receiver("alpha", topic, messages_delivered=5, histograms=made) for topic in "AB"]
+    twins = [replace(topics[0], created_ns=START + 1), replace(topics[0], created_ns=START + 2)]
+    for objects, several in ((topics, False), (twins, True)):
+        collector = SnapshotCollector(monotonic_ns=lambda: 0)
+        collector.update(at(1, instance("alpha", *objects)))
+        found = {
+            has_created: Renderer(1, has_created=has_created).render(collector.collect(), Format.OPENMETRICS).decode()
+            for has_created in (False, True)
+        }
+        without = [line for line in found[True].splitlines() if "_created{" not in line]
+        assert without == found[False].splitlines()
+        families = {family.name: family for family in openmetrics(found[True])}  # type: ignore[no-untyped-call]
+        for name in ("heliograph_receiver_messages_delivered", "heliograph_receiver_total_latency_seconds"):
+            created = [sample for sample in families[name].samples if sample.name == f"{name}_created"]
+            assert [(sample.labels["topic"], sample.value) for sample in created] == (
+                [] if several else [("A", START / 1e9), ("B", START / 1e9)]
+            ), "several objects under one name began at no one time"
+        assert "_created" not in Renderer(1, has_created=True).render(collector.collect(), Format.TEXT).decode()
 
 
 def test_label_text_is_built_for_new_objects_only(monkeypatch: pytest.MonkeyPatch) -> None:
