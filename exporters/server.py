@@ -129,6 +129,8 @@ class Server:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+        else:
+            self._loop.close()
         for pool in (self._workers, self._checker):
             pool.shutdown(wait=False, cancel_futures=True)
         self._listener.close()
@@ -168,9 +170,7 @@ class Server:
 
     def _forget(self, connection: _Connection, _: asyncio.Task[None]) -> None:
         self._open.discard(connection)
-        if connection.transport is not None:
-            connection.transport.abort()
-        else:
+        if connection.transport is None:
             connection.socket.close()
 
     def _has_room(self) -> bool:
@@ -208,6 +208,9 @@ class Server:
             self.refuse("tls")
         except (OSError, EOFError):
             pass  # the client closed the connection
+        finally:
+            if connection.transport is not None:
+                connection.transport.abort()
 
     async def _streams(self, connection: _Connection) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader = asyncio.StreamReader(limit=_HEAD_BYTES, loop=self._loop)

@@ -147,7 +147,7 @@ def drip(address: tuple[str, int], stop: threading.Event) -> None:
 
 
 def test_l5_answers_that_nobody_reads_delay_no_other_scrape(exporter: PrometheusExporter) -> None:
-    exporter.publish(at(2, instance("alpha", *(receiver("alpha", f"TOPIC.{number}") for number in range(400)))))
+    exporter.publish(at(2, instance("alpha", *(receiver("alpha", f"TOPIC.{number}") for number in range(1000)))))
     stop = threading.Event()
     dripping = [threading.Thread(target=drip, args=(exporter.address, stop), daemon=True) for _ in range(40)]
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def test_l5_answers_that_nobody_reads_delay_no_other_scrape(exporter: Prometheus
 
 def test_l5_an_answer_that_nobody_reads_is_ended(exporter: PrometheusExporter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heliograph.exporters.server.ANSWER_SECONDS", 0.5)
-    exporter.publish(at(2, instance("alpha", *(receiver("alpha", f"TOPIC.{number}") for number in range(400)))))
+    exporter.publish(at(2, instance("alpha", *(receiver("alpha", f"TOPIC.{number}") for number in range(1000)))))
     with ExitStack() as stack:
         for _ in range(3):
             unread(exporter.address, stack)
