@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.studies.options import add_study_options
 from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.history.files import Broken
 
-__all__ = ["command"]
+__all__ = ["command", "report_problems"]
 
 _NAMED = 20
 _EPILOG = """\
@@ -31,6 +32,7 @@ examples:
   heliograph history report --history history --out report.html
   heliograph history import jHiccup.hlog --spool spool   import a log of another program
   heliograph history merge --spool spool                 percentiles at once, without Spark
+  heliograph history compare --a build=4.1 --b build=4.2 is the new build slower?
 """
 
 
@@ -48,6 +50,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_merge(actions)
     _add_import(actions)
     _add_report(actions)
+    _add_compare(actions)
+    _add_gate(actions)
 
 
 Actions = argparse._SubParsersAction  # the only name argparse gives it
@@ -182,6 +186,57 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
     parser.add_argument("--title", default="Latency history", help="its title")
 
 
+_SELECTION_TEXT = (
+    "A selection is a list of LABEL=PATTERN with * and ?, and from=TIME and to=TIME, in UTC or with an offset.\n"
+    "Labels: instance, topic, stream, metric, tag, host, build, link, incarnation, level. Series that agree in\n"
+    "instance, topic and tag are compared; a label that a selection names need not agree."
+)
+
+
+def _add_compare(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "compare",
+        _compare,
+        "compare two builds, hosts, links or periods",
+        "Compare quantiles of two samples of a spool: ratio, 95 % interval, and a verdict per series and quantile:\n"
+        "slower, not slower (within the margin), or cannot say. Neighbouring intervals resemble each other; the\n"
+        "limits take that into account, and are calibrated on the baseline where it is long enough.\n\n"
+        f"{_SELECTION_TEXT}",
+        "heliograph history compare --spool spool --a build=4.1 --b build=4.2",
+    )
+    _spool_option(parser)
+    add_study_options(parser, "a", "b")
+
+
+def _add_gate(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "gate",
+        _gate,
+        "the same with an exit code, for the release tests of a trading system",
+        "Compare a candidate with a baseline. Exit code 0: not slower; 1: slower; 2: cannot say, or an error.\n\n"
+        f"{_SELECTION_TEXT}",
+        "heliograph history gate --spool spool --baseline build=4.1 --candidate build=4.2 --margin 3",
+    )
+    _spool_option(parser)
+    add_study_options(parser, "baseline", "candidate")
+
+
+def _compare(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.studies.commands import run_compare
+
+    return run_compare(args)
+
+
+def _gate(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.studies.commands import run_gate
+
+    return run_gate(args)
+
+
 class _Progress:
     """One line on stderr that is overwritten, at most five times a second."""
 
@@ -210,7 +265,7 @@ def _needs_pyarrow() -> None:
         raise UserError("the history needs pyarrow: pip install 'heliograph[history]'") from error
 
 
-def _tell_problems(problems: Iterable[tuple[Broken, int]]) -> int:
+def report_problems(problems: Iterable[tuple[Broken, int]]) -> int:
     """Report the input that could not be used; returns its amount."""
     found = list(problems)
     for broken, rows in found[:_NAMED]:
@@ -251,7 +306,7 @@ def _rollup(args: argparse.Namespace) -> int:
             "see --replace",
             file=sys.stderr,
         )
-    return 1 if _tell_problems(done.problems) or done.kept else 0
+    return 1 if report_problems(done.problems) or done.kept else 0
 
 
 def _merge(args: argparse.Namespace) -> int:
@@ -274,7 +329,7 @@ def _merge(args: argparse.Namespace) -> int:
         progress.close()
     for line in json_lines(table) if args.json else text_table(table, by=by, hourly=args.hourly):
         print(line)
-    return 1 if _tell_problems(problems) else 0
+    return 1 if report_problems(problems) else 0
 
 
 def _tell_line(progress: _Progress, path: Path, line: int) -> None:
@@ -315,4 +370,4 @@ def _report(args: argparse.Namespace) -> int:
     made = report(args.history, args.title)
     write_report(made.html, args.out)
     print(f"{args.out}: {made.series} series")
-    return 1 if _tell_problems((broken, 0) for broken in made.broken) else 0
+    return 1 if report_problems((broken, 0) for broken in made.broken) else 0

@@ -1,0 +1,1 @@
+"""Studies of recorded latencies: comparisons with a verdict."""

@@ -1,0 +1,209 @@
+"""`heliograph history compare` and `heliograph history gate`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heliograph.engine.catalogue.outside import json_text
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.text import printable, table
+
+if TYPE_CHECKING:
+    from heliograph.monitor.history.studies.compare import Calibration, Compared
+    from heliograph.monitor.history.studies.samples import Pair, Selection
+
+__all__ = ["Study", "exit_code_of", "run_compare", "run_gate", "study", "study_json", "study_text"]
+
+EXIT_CODES = {"not slower": 0, "slower": 1, "cannot say": 2}
+
+Calibrations = dict[str, "Calibration"]
+
+
+class Study:
+    """A finished comparison, with everything that its output says."""
+
+    def __init__(
+        self,
+        a: Selection,
+        b: Selection,
+        args: argparse.Namespace,
+        compared: Sequence[Compared],
+        calibrations: Sequence[Calibrations],
+        alone: Sequence[Pair],
+    ) -> None:
+        from heliograph.monitor.history.studies.compare import verdict_of
+
+        self.a = a
+        self.b = b
+        self.metric: str = args.metric
+        self.margin: float = args.margin / 100
+        self.compared = compared
+        self.calibrations = calibrations
+        self.alone = alone
+        """Series that only one of the selections has."""
+        self.verdict = verdict_of(compared)
+
+
+def study(args: argparse.Namespace) -> tuple[Study, int]:
+    """Make a comparison; returns it and the amount of unusable input, which is reported on stderr.
+
+    Raises:
+        UserError: A selection cannot be read or selects nothing, or the spool does not exist.
+    """
+    try:
+        import arch  # noqa: F401 - only whether it is there
+    except ModuleNotFoundError as error:
+        raise UserError("comparisons need arch and scipy: pip install 'heliograph[history]'") from error
+    from heliograph.monitor.history.commands import report_problems
+    from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare
+    from heliograph.monitor.history.studies.samples import load, pairs, parse_selection
+
+    quantiles = [name.strip() for name in args.quantiles.split(",") if name.strip()]
+    if unknown := [name for name in quantiles or [""] if name not in QUANTILES]:
+        raise UserError(f"--quantiles: {unknown[0]!r} is not one of {', '.join(QUANTILES)}")
+    chosen = [parse_selection(text) for text in (args.a, args.b, args.calibrate_on or args.a)]
+    (rows_a, rows_b, rows_c), problems = load(Path(args.spool), chosen, args.metric, args.interval)
+    for selection, rows in zip(chosen, (rows_a, rows_b, rows_c), strict=True):
+        if rows.num_rows == 0:
+            raise UserError(f"{args.spool}: no interval of {args.metric} is selected by {selection.text!r}")
+    apart = {*chosen[0].labels, *chosen[1].labels}
+    found = pairs(rows_a, rows_b, apart)
+    both = [pair for pair in found if pair.a is not None and pair.b is not None]
+    baselines = {pair.series: pair.a for pair in pairs(rows_c, rows_b, apart)}
+    calibrations: list[Calibrations] = []
+    for pair in both:
+        baseline = baselines.get(pair.series)
+        assert pair.a is not None
+        assert pair.b is not None
+        window = min(pair.a.starts_us.size, pair.b.starts_us.size)
+        calibrations.append(
+            {quantile: calibrate(baseline, window, quantile, args.seed) for quantile in quantiles} if baseline else {}
+        )
+    compared = compare(both, margin=args.margin / 100, quantiles=quantiles, calibrations=calibrations, seed=args.seed)
+    alone = [pair for pair in found if pair.a is None or pair.b is None]
+    return Study(chosen[0], chosen[1], args, compared, calibrations, alone), report_problems(problems)
+
+
+def exit_code_of(verdict: str) -> int:
+    """Return the exit code of `history gate`: 0 not slower, 1 slower, 2 cannot say."""
+    return EXIT_CODES[verdict]
+
+
+def study_text(done: Study) -> Iterator[str]:
+    """Return a study as people read it."""
+    yield printable(f"A: {done.a.text}    B: {done.b.text}    {done.metric}    margin {done.margin:.3g}")
+    for one, known in zip(done.compared, done.calibrations, strict=True):
+        assert one.pair.a is not None
+        assert one.pair.b is not None
+        yield ""
+        name = printable(" ".join(value for _, value in one.pair.series if value) or "all")
+        sizes = " and ".join(
+            f"{sample.n:,} values in {sample.starts_us.size:,} intervals" for sample in (one.pair.a, one.pair.b)
+        )
+        yield f"{name}: {sizes}; a value of B is larger than one of A with probability {one.effect:.3f}"
+        rows = [
+            [
+                each.quantile,
+                duration(each.a_ns),
+                duration(each.b_ns),
+                f"{each.ratio:.3f}",
+                "-" if math.isnan(each.low) else f"{each.low:.3f} to {each.high:.3f}",
+                "-" if math.isnan(each.p) else f"{each.p:.3f}",
+                each.verdict + (f": {each.reason}" if each.reason else ""),
+            ]
+            for each in one.contrasts
+        ]
+        heads = ["", "A", "B", "B / A", "95 % interval", "p", "verdict"]
+        yield from (line.rstrip() for line in table(heads, [[*row[:-1], row[-1]] for row in rows]))
+        yield from _calibration_text(known)
+    for pair in done.alone:
+        name = printable(" ".join(value for _, value in pair.series if value) or "all")
+        yield f"{name}: only in {'A' if pair.b is None else 'B'}"
+    yield ""
+    yield f"verdict: {done.verdict}"
+
+
+def _calibration_text(known: Calibrations) -> Iterator[str]:
+    pairs = max((one.pairs for one in known.values()), default=0)
+    if pairs == 0:
+        yield "not calibrated: the baseline is too short; the limits may be too narrow (see --calibrate-on)"
+        return
+    each = ", ".join(
+        f"{quantile} {one.called_different:.0%} x{one.factor:.2f}" for quantile, one in known.items() if one.pairs
+    )
+    yield f"calibrated on {pairs} pairs of neighbouring windows of one process; called different before, factor: {each}"
+
+
+def study_json(done: Study) -> str:
+    """Return a study as one JSON object."""
+    return json_text(
+        {
+            "a": done.a.text,
+            "b": done.b.text,
+            "metric": done.metric,
+            "margin": done.margin,
+            "verdict": done.verdict,
+            "series": [_series_json(one, known) for one, known in zip(done.compared, done.calibrations, strict=True)],
+            "only_a": [dict(pair.series) for pair in done.alone if pair.b is None],
+            "only_b": [dict(pair.series) for pair in done.alone if pair.a is None],
+        }
+    )
+
+
+def _series_json(one: Compared, known: Calibrations) -> dict[str, Any]:
+    assert one.pair.a is not None
+    assert one.pair.b is not None
+    return {
+        "labels": dict(one.pair.series),
+        "a": {"values": one.pair.a.n, "intervals": one.pair.a.starts_us.size},
+        "b": {"values": one.pair.b.n, "intervals": one.pair.b.starts_us.size},
+        "effect": one.effect,
+        "quantiles": [
+            {
+                "quantile": each.quantile,
+                "a_ns": each.a_ns,
+                "b_ns": each.b_ns,
+                "ratio": each.ratio,
+                "low": _number(each.low),
+                "high": _number(each.high),
+                "p": _number(each.p),
+                "detectable": _number(each.detectable),
+                "blocks": each.blocks,
+                "verdict": each.verdict,
+                "reason": each.reason,
+                "calibration_pairs": known[each.quantile].pairs if each.quantile in known else 0,
+                "calibration_factor": known[each.quantile].factor if each.quantile in known else 1.0,
+            }
+            for each in one.contrasts
+        ],
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def run_compare(args: argparse.Namespace) -> int:
+    """Run `heliograph history compare`; exit code 0, or 1 when some input could not be used."""
+    done, problems = study(args)
+    _print(done, args)
+    return 1 if problems else 0
+
+
+def run_gate(args: argparse.Namespace) -> int:
+    """Run `heliograph history gate`; exit code by the verdict."""
+    done, _ = study(args)
+    _print(done, args)
+    return exit_code_of(done.verdict)
+
+
+def _print(done: Study, args: argparse.Namespace) -> None:
+    for line in [study_json(done)] if args.json else study_text(done):
+        print(line)
+    sys.stdout.flush()
