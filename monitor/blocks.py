@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 
 import numpy as np
 
@@ -17,6 +18,17 @@ __all__ = ["Blocks", "Budget"]
 HISTOGRAM_HEAD_BYTES = 64
 HISTOGRAM_MAGIC = 0x48445231
 _SHAPE_BYTES = 32
+
+
+_memory = threading.local()
+
+
+def _scratch(size: int) -> memoryview:
+    """Return memory of the thread; new memory for each block would cost a page fault for every 4 KiB."""
+    view: memoryview | None = getattr(_memory, "view", None)
+    if view is None or len(view) < size:
+        view = _memory.view = memoryview(bytearray(size))
+    return view[:size]
 
 
 class Budget:
@@ -62,8 +74,9 @@ class Blocks:
         cells = known[1] if known else self._cells(header, offset)
         if not budget.spend(8 * cells):
             raise self._file.damaged("its histograms overlap")
-        data = self._file.read(offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
-        shape = data[:_SHAPE_BYTES]
+        data = _scratch(HISTOGRAM_HEAD_BYTES + 8 * cells)
+        self._file.read_into(data, offset, "a histogram")
+        shape = bytes(data[:_SHAPE_BYTES])
         if known and known[0] != shape:  # the block is in use with other parameters
             del self._known[offset]
             return self.read(header, offset, budget)
@@ -71,7 +84,7 @@ class Blocks:
         digits, lowest, highest = struct.unpack_from(f"{self._order}IQQ", data, 4)
         above, negative, total = struct.unpack_from(f"{self._order}QQQ", data, 32)
         counts = np.frombuffer(data, dtype=f"{self._order}u8", offset=HISTOGRAM_HEAD_BYTES)
-        filled = np.flatnonzero(counts)
+        filled = np.flatnonzero(counts != 0)  # on booleans it is several times as fast
         form = Form(digits, lowest, highest, cells)
         return SparseHistogram(form, filled, counts[filled].astype(np.uint64), above, negative, total)
 

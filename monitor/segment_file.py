@@ -97,6 +97,19 @@ class SegmentFile:
             raise self.damaged(f"it ends within {what}")
         return data
 
+    def read_into(self, view: memoryview, offset: int, what: str) -> None:
+        """Fill memory of the caller with the bytes at an offset.
+
+        Raises:
+            SegmentError: The file ends before; the message names `what`.
+        """
+        try:
+            size = os.preadv(self._file, [view], offset)
+        except OSError as error:
+            raise SegmentError(f"{self.path} cannot be read: {error.strerror}") from None
+        if size != len(view):
+            raise self.damaged(f"it ends within {what}")
+
     def check(self, header: Header, offset: int, size: int, what: str) -> None:
         """Check that a structure lies within the size in the header.
 
