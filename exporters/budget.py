@@ -3,7 +3,8 @@
 Every series costs Prometheus memory, so the size of one answer is limited. Above the limit, items are ranked within
 their scope: first by badness where it is known (receivers by their class, remote receivers by the rank of their
 source), then by losses, gaps and requests since the window began, then by the totals. The top of every scope is kept in
-turn until the limit is reached. Instances are never folded. The sums come on top of the limit.
+turn until the limit is reached. The sums count too, so that an answer has no more series than the limit. Only instances
+are never folded.
 
 The counters under ``_other`` must remain counters when membership changes. They are not the sum of the present members:
 each round adds the increase of the folded items since the previous round. No increase is lost or counted twice, and no
@@ -12,19 +13,22 @@ rate jumps when an item is folded or unfolded. Gauges are sums over the present 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from heliograph.engine import catalogue
-from heliograph.exporters.buckets import BOUNDS_NS, PERCENTILES, same_layout, since
+from heliograph.exporters.buckets import PERCENTILES, same_layout, since
 from heliograph.exporters.items import Item, Key, combined
+from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.monitor.behaviour import JUDGED
+from heliograph.monitor.blame import Blame
 from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.rates import counters
 
-__all__ = ["OTHER", "Budget", "Share", "series_of"]
+__all__ = ["OTHER", "Budget", "Share", "joined_series", "series_of"]
 
 OTHER = "_other"
 
@@ -38,10 +42,6 @@ _BAD: Mapping[str, tuple[str, ...]] = {
 """Counters that rank the items of a scope."""
 
 
-_JOINED = 7 + len(JUDGED)
-"""Number of series of a receiver joined with its sender."""
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
     """The items shown in one round."""
@@ -53,19 +53,42 @@ class Share:
     """Number of series left out, by scope."""
 
 
-def series_of(item: Item) -> int:
-    """Return the number of series of an item."""
-    per_histogram = len(BOUNDS_NS) + 3 + len(PERCENTILES)  # buckets with +Inf, sum, count, window
-    info = 1 if catalogue.scopes()[item.scope].info else 0
-    joined = _JOINED if item.scope == "receiver" else 0
-    return len(item.values) + info + joined + per_histogram * len(item.histograms)
+def series_of(item: Item, selection: Selection = EVERYTHING) -> int:
+    """Return the largest number of series of an item and, for a receiver, of its join with its sender."""
+    count = _series(item.scope, item.values, item.histograms, selection)
+    if item.info and selection.has_info(item.scope):
+        count += 1
+    return count + (joined_series(selection) if item.scope == "receiver" else 0)
+
+
+def _series(scope: str, values: Iterable[str], histograms: Iterable[str], selection: Selection) -> int:
+    cells = _cells(scope, selection.detail)
+    per_histogram = len(selection.bounds_ns(scope)) + 3 + len(PERCENTILES)  # buckets with +Inf, sum, count, window
+    shown = sum(selection.has(scope, name) for name in histograms)
+    return sum(name in cells for name in values) + per_histogram * shown
+
+
+@cache
+def _cells(scope: str, detail: bool) -> frozenset[str]:
+    selection = Selection(detail)
+    return frozenset(c.name for c in catalogue.scopes()[scope].cells if selection.has(scope, c.statistic.name))
+
+
+def joined_series(selection: Selection) -> int:
+    """Return the largest number of series of a receiver joined with its sender."""
+    sizes = {"class": len(JUDGED), "late": len(Blame)}
+    prefix = "fleet_receiver_"
+    found = (name.removeprefix(prefix) for name in catalogue.derived() if name.startswith(prefix))
+    return sum(sizes.get(name, 1) for name in found if selection.has("fleet_receiver", name))
 
 
 class Budget:
     """Keeps a sequence of snapshots within a number of series."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, selection: Selection = EVERYTHING) -> None:
+        """Create a budget of `limit` series for the answers of a selection."""
         self.limit = limit
+        self._selection = selection
         self._before: dict[Key, Item] = {}
         self._totals: dict[Key, Item] = {}
 
@@ -79,40 +102,67 @@ class Budget:
             window_start: The items at the start of the recent window.
             judged: Badness of items by key, where it is known.
         """
+        nodes = {item.labels[0] for item in found}
+        self._totals = {key: _at_rest(total) for key, total in self._totals.items() if key[1][0] in nodes}
         kept, folded = self._split(found, window_start, judged or {})
         groups: defaultdict[Key, list[Item]] = defaultdict(list)
         for item in folded:
-            rest = (OTHER,) * (len(item.labels) - 1)
-            groups[item.scope, (item.labels[0], *rest)].append(item)
-        nodes = {item.labels[0] for item in found}
-        self._totals = {key: _at_rest(total) for key, total in self._totals.items() if key[1][0] in nodes}
+            groups[_group(item)].append(item)
         for key, group in groups.items():
             self._totals[key] = self._advanced(key, group)
-        self._before = {item.key: item for item in found}
+        self._before = {item.key: item for item in found} if self._totals else {}
         left_out: defaultdict[str, int] = defaultdict(int)
         for item in folded:
-            left_out[item.scope] += series_of(item)
-        return Share(tuple(kept), tuple(self._totals.values()), left_out)
+            left_out[item.scope] += series_of(item, self._selection)
+        room = self.limit - sum(series_of(item, self._selection) for item in kept)
+        return Share(tuple(kept), self._fitting(room, left_out), left_out)
 
     def _split(
         self, found: Sequence[Item], window_start: Mapping[Key, Item], judged: Mapping[Key, float]
     ) -> tuple[list[Item], list[Item]]:
-        costs = {item.key: series_of(item) for item in found}
-        if sum(costs.values()) <= self.limit:
+        costs = {item.key: series_of(item, self._selection) for item in found}
+        if sum(costs.values()) + sum(map(self._sum_of, self._totals.values())) <= self.limit:
             return list(found), []
         by_scope: defaultdict[str, list[Item]] = defaultdict(list)
         for item in found:
             by_scope[item.scope].append(item)
         fixed = by_scope.pop("instance", [])
-        room = self.limit - sum(costs[item.key] for item in fixed)
-        queue = _in_turn([_worst_first(members, window_start, judged) for members in by_scope.values()])
+        folded = Counter(_group(item) for members in by_scope.values() for item in members)
+        sums = self._sums([*self._totals.values(), *(item for members in by_scope.values() for item in members)])
+        room = self.limit - sum(costs[item.key] for item in fixed) - sum(sums.values())
         chosen = {item.key for item in fixed}
-        for item in queue:
-            room -= costs[item.key]
+        for item in _in_turn([_worst_first(members, window_start, judged) for members in by_scope.values()]):
+            group = _group(item)
+            folded[group] -= 1
+            is_last = not folded[group] and group not in self._totals
+            room += (sums[group] if is_last else 0) - costs[item.key]
             if room < 0:
                 break
             chosen.add(item.key)
         return [item for item in found if item.key in chosen], [item for item in found if item.key not in chosen]
+
+    def _sums(self, found: Iterable[Item]) -> dict[Key, int]:
+        """Return the largest number of series of each sum."""
+        values: defaultdict[Key, set[str]] = defaultdict(set)
+        histograms: defaultdict[Key, set[str]] = defaultdict(set)
+        for item in found:
+            values[_group(item)].update(item.values)
+            histograms[_group(item)].update(item.histograms)
+        return {key: _series(key[0], values[key], histograms[key], self._selection) for key in values}
+
+    def _sum_of(self, total: Item) -> int:
+        return _series(total.scope, total.values, total.histograms, self._selection)
+
+    def _fitting(self, room: int, left_out: defaultdict[str, int]) -> tuple[Item, ...]:
+        """Return the sums that fit, in the order of their keys; counts the series of the others."""
+        found = []
+        for _, total in sorted(self._totals.items()):
+            room -= self._sum_of(total)
+            if room >= 0:
+                found.append(total)
+            else:
+                left_out[total.scope] += self._sum_of(total)
+        return tuple(found)
 
     def _advanced(self, key: Key, group: Sequence[Item]) -> Item:
         """Sum a group of folded items: gauges as they are, counters increased by the new counts."""
@@ -128,6 +178,11 @@ class Budget:
         }
         histograms = {name: _plus(total.histograms.get(name), histogram) for name, histogram in news.histograms.items()}
         return replace(now, values=values, histograms=histograms)
+
+
+def _group(item: Item) -> Key:
+    """Return the key of the sum that an item is folded into."""
+    return item.scope, (item.labels[0], *(OTHER,) * (len(item.labels) - 1))
 
 
 def _in_turn(lists: Sequence[Sequence[Item]]) -> list[Item]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -22,6 +23,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from heliograph.exporters.budget import Budget, Share
+from heliograph.exporters.costs import Costs
 from heliograph.exporters.families import (
     account_families,
     book_families,
@@ -34,6 +36,7 @@ from heliograph.exporters.families import (
     statistic_families,
 )
 from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
+from heliograph.exporters.levels import Levels
 from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.exporters.tables import Table, Tables
 from heliograph.monitor.collector.account import Account
@@ -69,13 +72,15 @@ class _Scene:
     time_ns: int
     window: _Mark
     nodes: Sequence[Node]
-    share: Share
+    items: Sequence[Item]
     receivers: Sequence[ReceiverRow]
-    """Receivers over the window; only those whose own statistics are shown."""
+    """Receivers over the window, worst first."""
     torn: Mapping[str, int]
     events_missed: int
     books: Mapping[tuple[str, str], int]
     """The largest residual by node and identity."""
+    shares: dict[bool, Share] = field(default_factory=dict)
+    """The shown items: in ``/metrics``, and in an answer with everything."""
 
 
 class SnapshotCollector(Collector):
@@ -89,6 +94,7 @@ class SnapshotCollector(Collector):
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
         refused: Callable[[], Mapping[str, int]] = dict,
+        costs: Costs | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Create a collector without data.
@@ -98,14 +104,17 @@ class SnapshotCollector(Collector):
             window: Length of the percentile window in seconds.
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
+            costs: Adds up the cost of this work; None: the cost is not exported.
             refused: Returns the number of requests that the web server rejected, by cause.
             monotonic_ns: Clock in ns for the duration of a collection.
         """
-        self._budget = Budget(max_series)
+        self._limit = max_series
+        self._budgets = {detail: Budget(max_series, Selection(detail)) for detail in (False, True)}
         self._window_ns = int(window * 1e9)
         self._lanes = lanes
         self._account = account
         self._refused = refused
+        self._costs = costs
         self._monotonic_ns = monotonic_ns
         self._marks: tuple[_Mark, _Mark] | None = None
         self._torn: dict[str, int] = {}
@@ -120,6 +129,7 @@ class SnapshotCollector(Collector):
         self._shown: dict[bool, list[Table]] = {}
         """Families of that scene: in ``/metrics``, and all."""
         self._tables = Tables()
+        self._levels = Levels()
 
     def registry(self) -> CollectorRegistry:
         """A registry with only this collector, for the encoders of prometheus-client."""
@@ -145,6 +155,10 @@ class SnapshotCollector(Collector):
             if self._scene is None or not 0 <= since_ns < PREPARE_SECONDS * 1e9:
                 self._prepare(snapshot)
 
+    def prepare(self) -> None:
+        """Join the latest snapshot, if that has not been done."""
+        self._current()
+
     def _current(self) -> _Scene | None:
         with self._guard:
             if self._latest is not None:
@@ -153,18 +167,20 @@ class SnapshotCollector(Collector):
 
     def _prepare(self, snapshot: Snapshot) -> None:
         self._latest = None
+        with self._costs.during("joining") if self._costs else nullcontext():
+            self._scene = self._joined(snapshot)
+            self._share(self._scene, detail=False)
+
+    def _joined(self, snapshot: Snapshot) -> _Scene:
         found_nodes = nodes(snapshot)
-        found = items(found_nodes, receiver_names(snapshot))
+        found = self._levels.shown(items(found_nodes, receiver_names(snapshot)), snapshot.time_ns)
         older = self._moved_on(_Mark(snapshot.time_ns, snapshot, {item.key: item for item in found}))
         names = {node.name for node in found_nodes}
         self._torn = {name: count for name, count in self._torn.items() if name in names}
         everyone = receivers(older.snapshot, snapshot, self._watcher)
-        judged = {("receiver", row.identity): row.badness for row in reversed(everyone)}  # the worst of several
-        share = self._budget.share(found, older.items, judged)
-        rows = _shown(everyone, share.kept)
         books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
         torn = dict(self._torn)
-        self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, torn, self._events_missed, books)
+        return _Scene(snapshot.time_ns, older, found_nodes, found, everyone, torn, self._events_missed, books)
 
     def _moved_on(self, now: _Mark) -> _Mark:
         """Return the start of the window. `now` becomes a mark when the newer mark is a window length old."""
@@ -198,14 +214,17 @@ class SnapshotCollector(Collector):
                 yield family
         if selection.is_of_objects:
             return
-        for family in self._own(scene, series, began):
+        for family in self._own(scene, selection.detail, series, began):
             if family.form.is_named(selection.names) and family:
                 yield family
 
-    def _own(self, scene: _Scene | None, series: int, began: int) -> Iterator[Table]:
+    def _own(self, scene: _Scene | None, detail: bool, series: int, began: int) -> Iterator[Table]:
         """Yield what is not of single objects."""
         if scene is not None:
             yield from self._about(scene)
+            with self._guard:
+                folded = self._share(scene, detail).folded
+            yield derived_family("exporter_series_folded", [((scope,), count) for scope, count in folded.items()])
         lanes = list(self._lanes())
         yield from lane_families([lane for lane in lanes if lane.kind == "exporter"])
         yield from module_families([lane for lane in lanes if lane.kind == "module"])
@@ -213,15 +232,33 @@ class SnapshotCollector(Collector):
             yield from account_families(account)
         yield derived_family("exporter_requests_refused", [((key,), n) for key, n in self._refused().items()])
         yield derived_family("exporter_series", [((), series)])
-        yield derived_family("exporter_series_limit", [((), self._budget.limit)])
+        yield derived_family("exporter_histograms_expired", [((), self._levels.expired)])
+        if self._costs is not None:
+            yield derived_family("exporter_cpu", [((stage,), ns) for stage, ns in self._costs.by_stage().items()])
+            yield derived_family("exporter_answer_bytes", [((), self._costs.bytes)])
+        yield derived_family("exporter_series_limit", [((), self._limit)])
         yield derived_family("exporter_scrape_duration_seconds", [((), self._monotonic_ns() - began)])
+
+    def _share(self, scene: _Scene, detail: bool) -> Share:
+        """Return the items of a scene that an answer shows; chosen once. Call it with the guard held.
+
+        The choice for ``/metrics`` is made for each scene, the other when it is asked for: either counts the increase
+        of the folded items since the previous choice.
+        """
+        if (found := scene.shares.get(detail)) is None:
+            judged = {
+                ("receiver", row.identity): row.badness for row in reversed(scene.receivers)
+            }  # the worst of several
+            found = scene.shares[detail] = self._budgets[detail].share(scene.items, scene.window.items, judged)
+        return found
 
     def _statistics(self, scene: _Scene, selection: Selection) -> list[Table]:
         """Return the families of a scene that have series; those of ``/metrics`` and of all are made once."""
-        shown, rows, tables = (*scene.share.kept, *scene.share.others), scene.receivers, self._tables
-        if selection.is_of_objects:
-            shown, rows, tables = tuple(selection.items(shown)), selection.rows(rows), Tables()
         with self._guard:
+            share, tables = self._share(scene, selection.detail), self._tables
+            shown, rows = (*share.kept, *share.others), _shown(scene.receivers, share.kept)
+            if selection.is_of_objects:
+                shown, rows, tables = tuple(selection.items(shown)), selection.rows(rows), Tables()
             if self._shown_of is not scene:
                 self._shown_of, self._shown = scene, {}
             if (found := self._shown.get(selection.detail)) is None or selection != Selection(selection.detail):
@@ -242,8 +279,6 @@ class SnapshotCollector(Collector):
         yield derived_family("stats_events_missed", [((), scene.events_missed)])
         yield derived_family("exporter_snapshot", [((), scene.time_ns)])
         yield derived_family("exporter_window_seconds", [((), scene.time_ns - scene.window.time_ns)])
-        folded = [((scope,), count) for scope, count in scene.share.folded.items()]
-        yield derived_family("exporter_series_folded", folded)
 
     def describe(self) -> Iterator[Table]:
         """Yield every possible family, so that a scraper may select some with ``name[]``."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heliograph.exporters import EXPORTERS, Exporter, available, load
+from heliograph.exporters.costs import Costs
 from heliograph.monitor.commands.arguments import (
     add_allowed_host_option,
     add_collect_option,
@@ -179,6 +180,7 @@ def _settings(
     args: argparse.Namespace,
     lanes: Callable[[], Iterable[Any]],
     account: Callable[[], Account | None],
+    costs: Costs,
 ) -> dict[str, Any]:
     """Return the arguments for the class of an exporter."""
 
@@ -200,6 +202,7 @@ def _settings(
                 web_config=args.web_config,
                 native_schema=args.native_schema,
                 created_series=args.created_series,
+                costs=costs,
                 **both,
             )
         case "pushgateway":
@@ -231,7 +234,8 @@ def _serve(args: argparse.Namespace) -> int:
             raise UserError(f"--set {key}.…: {key!r} is not a named exporter of another package")
     lanes: list[Lane] = []
     with _stop_signals() as wait, open_source(args) as sampler:
-        made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account)
+        costs = Costs()
+        made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account, costs)
         lanes += [exporter_lane(name, exporter) for name, exporter in made]
         try:
             for request in args.module:
@@ -247,7 +251,8 @@ def _serve(args: argparse.Namespace) -> int:
             file=sys.stderr,
             flush=True,
         )
-        ExportLoop(lambda: sampler.sample(histograms=histograms), lanes, args.interval, wait).run()
+        sample = costs.timed("sampling", lambda: sampler.sample(histograms=histograms))
+        ExportLoop(sample, lanes, args.interval, wait).run()
     return 0
 
 
@@ -258,14 +263,17 @@ def _name_of(made: tuple[str, Exporter]) -> str:
 
 
 def _made(
-    args: argparse.Namespace, lanes: Callable[[], Iterable[Any]], account: Callable[[], Account | None]
+    args: argparse.Namespace,
+    lanes: Callable[[], Iterable[Any]],
+    account: Callable[[], Account | None],
+    costs: Costs,
 ) -> list[tuple[str, Exporter]]:
     """Create all exporters, or none: when one fails, those already created are closed."""
     made: list[tuple[str, Exporter]] = []
     try:
         for name in args.names:
             maker = load(name)
-            settings = _settings(name, args, lanes, account)
+            settings = _settings(name, args, lanes, account, costs)
             try:
                 made.append((name, maker(**settings)))
             except TypeError as error:

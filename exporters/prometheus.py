@@ -23,6 +23,7 @@ from prometheus_client.exposition import generate_latest
 
 from heliograph.exporters import protobuf
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
+from heliograph.exporters.costs import Costs
 from heliograph.exporters.native import SCHEMA
 from heliograph.exporters.rendering import Encoder, Renderer
 from heliograph.exporters.selection import Selection, of_query
@@ -86,6 +87,7 @@ class PrometheusExporter:
         window: float = WINDOW,
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
+        costs: Costs | None = None,
         allowed_hosts: Collection[str] = (),
         web_config: Path | None = None,
         native_schema: int = SCHEMA,
@@ -99,6 +101,7 @@ class PrometheusExporter:
             window: Length of the percentile window in seconds.
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
+            costs: Adds up the cost of the exporter.
             allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
             web_config: File with TLS and users, in Prometheus' web-config format.
             native_schema: Resolution of native histograms (`native`).
@@ -116,8 +119,14 @@ class PrometheusExporter:
             self._server = Server(host, port, answer, web)
         except OSError as error:
             raise UserError(_why(error, host, port)) from error
+        self._costs = costs or Costs()
         self._collector = SnapshotCollector(
-            max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
+            max_series=max_series,
+            window=window,
+            lanes=lanes,
+            account=account,
+            refused=self._server.refusals,
+            costs=self._costs,
         )
         self._renderer = Renderer(_KEPT_PER_SERIES * max_series, has_created=created_series)
         self._native_schema = native_schema
@@ -203,9 +212,12 @@ class PrometheusExporter:
                 self._rendered_version, self._rendered_at = version, now
             if (found := self._rendered.get(wanted)) is not None:
                 return found
-            body = encode(self._collector.selected(selection))
-            if is_compressed:
-                body = gzip.compress(body, _GZIP_LEVEL)
+            self._collector.prepare()
+            with self._costs.during("rendering"):
+                body = encode(self._collector.selected(selection))
+                self._costs.add_bytes(len(body))
+                if is_compressed:
+                    body = gzip.compress(body, _GZIP_LEVEL)
             self._rendered[wanted] = body
             return body
 

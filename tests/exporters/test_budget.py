@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heliograph.exporters.budget import OTHER, Budget, Share, series_of
+import pytest
+
+from heliograph.exporters.budget import OTHER, Budget, Share, joined_series, series_of
+from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.items import Item, items, nodes
+from heliograph.exporters.selection import EVERYTHING, Selection
+from heliograph.monitor.model import Snapshot
 from tests.exporters.making import at, histogram, instance, receiver, state
 
 TOPICS = ("A", "B", "C", "D")
 COST = series_of(items(nodes(at(0, instance("alpha", receiver("alpha")))), {})[0])
+SUM = COST - joined_series(EVERYTHING)
 
 
 def fleet(lost: Mapping[str, int], delivered: int = 100) -> list[Item]:
@@ -31,8 +37,9 @@ def other(share: Share) -> Item:
 
 
 def room_for(receivers: int) -> int:
+    """A limit for some receivers of a node and the sum of the others."""
     (node,) = [item for item in fleet({"A": 0}) if item.scope == "instance"]
-    return series_of(node) + receivers * COST
+    return series_of(node) + receivers * COST + SUM
 
 
 def test_within_the_limit_everything_is_kept() -> None:
@@ -100,6 +107,40 @@ def test_histograms_of_the_others_add_up() -> None:
         ]
         return items(nodes(at(0, instance("alpha", *objects))), {})
 
-    budget = Budget(series_of(pair(1)[0]))
+    one = series_of(pair(1)[0])
+    budget = Budget(2 * one - joined_series(EVERYTHING))
     assert other(budget.share(pair(5), {})).histograms["total_latency"].count == 10
     assert other(budget.share(pair(8), {})).histograms["total_latency"].count == 16
+
+
+@pytest.mark.parametrize("detail", [False, True])
+@pytest.mark.parametrize("limit", [100, 333, 1000, 4000])
+def test_an_answer_never_has_more_series_than_the_limit(limit: int, detail: bool) -> None:
+    def fleet_of(second: int, nodes_of_fleet: int) -> Snapshot:
+        counts = histogram({1_000: second})
+        made = []
+        for number in range(nodes_of_fleet):
+            name = f"node-{number}"
+            objects = [
+                receiver(name, topic, messages_lost=number, histograms={"total_latency": counts})
+                for topic in "ABCDEFG"[: 2 + number]
+            ]
+            sent = state(
+                "transmitter", {"instance": name, "topic": "A", "stream": "s2"}, histograms={"pace_latency": counts}
+            )
+            made.append(instance(name, sent, *objects))
+        return at(second, *made)
+
+    collector, unlimited = SnapshotCollector(max_series=limit), SnapshotCollector(max_series=100_000)
+    for second, nodes_of_fleet in enumerate((5, 2, 5, 3), 1):
+        collector.update(fleet_of(second, nodes_of_fleet))
+        unlimited.update(fleet_of(second, nodes_of_fleet))
+        found = list(collector.families(Selection(detail)))
+        own = ("heliograph_exporter", "heliograph_node", "heliograph_reconciliation", "heliograph_stats")
+        count = sum(len(family) for family in found if not family.name.startswith(own))
+        assert count <= limit
+        (told,) = [family for family in found if family.name == "heliograph_exporter_series"]
+        assert told.samples[0].value == count
+        folded = [family for family in found if family.name == "heliograph_exporter_series_folded"]
+        whole = [family for family in unlimited.families(Selection(detail)) if not family.name.startswith(own)]
+        assert folded or sum(map(len, whole)) <= count, "sums of earlier rounds stay"

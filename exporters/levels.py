@@ -1,0 +1,66 @@
+"""Leaves out histograms of a level of detail that was raised for a while.
+
+An engine keeps a histogram when its level falls, because histograms only grow. Its series would be exported for good.
+A histogram above the present level of its node is left out once it has not counted for `EXPIRE_SECONDS`. It is shown
+again, with all its values, when it counts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+
+from heliograph.engine import catalogue
+from heliograph.exporters.items import Item, Key
+from heliograph.monitor.model import Histogram
+
+__all__ = ["EXPIRE_SECONDS", "Levels"]
+
+EXPIRE_SECONDS = 300.0
+
+
+@cache
+def _levels(scope: str) -> dict[str, int]:
+    return {one.name: one.level for one in catalogue.scopes()[scope].statistics if one.kind == "histogram"}
+
+
+class Levels:
+    """Knows when each histogram above the level of its node last counted."""
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.expired = 0
+        """Histograms left out of the last items."""
+        self._counted: dict[tuple[Key, str], tuple[tuple[int, int, int], int]] = {}
+
+    def shown(self, found: Iterable[Item], now_ns: int) -> list[Item]:
+        """Return the items without their expired histograms."""
+        members = list(found)
+        present = {item.labels[0]: item.values.get("detail_level") for item in members if item.scope == "instance"}
+        before, self._counted, self.expired = self._counted, {}, 0
+        shown = []
+        for item in members:
+            level = present.get(item.labels[0])
+            above = [] if level is None else [one for one in item.histograms if _levels(item.scope).get(one, 0) > level]
+            gone = {name for name in above if self._is_expired(before, item, name, now_ns)}
+            if gone:
+                self.expired += len(gone)
+                kept = {name: one for name, one in item.histograms.items() if name not in gone}
+                item = replace(item, histograms=kept)
+            shown.append(item)
+        return shown
+
+    def _is_expired(
+        self, before: dict[tuple[Key, str], tuple[tuple[int, int, int], int]], item: Item, name: str, now_ns: int
+    ) -> bool:
+        key, state = (item.key, name), _state(item.histograms[name])
+        known, since_ns = before.get(key, (None, now_ns))
+        if known != state or since_ns > now_ns:
+            since_ns = now_ns
+        self._counted[key] = state, since_ns
+        return now_ns - since_ns >= EXPIRE_SECONDS * 1e9
+
+
+def _state(histogram: Histogram) -> tuple[int, int, int]:
+    return histogram.count, histogram.above, histogram.total_ns
