@@ -33,7 +33,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    show = actions.add_parser("show", help="print the dashboard as JSON", description="Print the dashboard as JSON.")
+    show = actions.add_parser("show", help="print a board as JSON", description="Print a board as JSON.")
+    show.add_argument("uid", nargs="?", default="heliograph-fleet", help="uid of the board (default: %(default)s)")
     show.set_defaults(run=_show)
     for name, text in (
         ("plan", "compare with a server and show what apply would change"),
@@ -57,10 +58,13 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         action.set_defaults(run=_provision)
 
 
-def _show(_: argparse.Namespace) -> int:
-    from heliograph.dashboards.grafana.fleet import dashboard, text
+def _show(args: argparse.Namespace) -> int:
+    from heliograph.dashboards.grafana.boards import boards, text
 
-    print(text(dashboard()), end="")
+    found = {board["uid"]: board for board in boards()}
+    if args.uid not in found:
+        raise UserError(f"no board {args.uid!r}; the boards are {', '.join(found)}")
+    print(text(found[args.uid]), end="")
     return 0
 
 
@@ -74,12 +78,12 @@ def _provision(args: argparse.Namespace) -> int:
         from heliograph.dashboards.grafana.backend import GrafanaApiBackend
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[grafana]") from error
-    from heliograph.dashboards.grafana.fleet import dashboard
+    from heliograph.dashboards.grafana.boards import boards
     from heliograph.dashboards.grafana.plan import Wish, apply, data_source, plan
 
     grafana = GrafanaApiBackend(args.url, token)
     source = data_source(args.prometheus_url) if args.prometheus_url else None
-    changes = plan(grafana, Wish(dashboard(), args.folder, source))
+    changes = plan(grafana, Wish(boards()[0], args.folder, source))
     for change in changes:
         sign = {"create": "+", "update": "~", "keep": "="}[change.action]
         print(printable(f"{sign} {change.kind} {change.title!r} (uid {change.uid}): {change.action}"))

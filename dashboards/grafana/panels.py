@@ -1,4 +1,4 @@
-"""Panels: one function per kind. Each panel has a description and draws its own threshold.
+"""Panels: one function per kind. Each panel has a description and draws the thresholds of its alerts.
 
 The description states the content and the healthy values. Ids are positions in the dashboard; no id comes from a
 server.
@@ -10,33 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from heliograph.dashboards.grafana.limits import AMBER, GREEN, RED, Threshold
+from heliograph.dashboards.grafana.links import Link
 from heliograph.dashboards.grafana.port import Json
 from heliograph.dashboards.grafana.queries import Query
 from heliograph.dashboards.grafana.variables import DATA_SOURCE
 from heliograph.dashboards.words import Tone, Word
 
-__all__ = ["Column", "Panel", "Threshold", "heatmap", "placed", "row", "stat", "table", "timeline", "timeseries"]
+__all__ = ["Column", "Panel", "alerts", "heatmap", "lines", "placed", "row", "stat", "table", "timeline"]
 
 COLUMNS = 24
-GREEN, AMBER, RED = "green", "orange", "red"
 _COLOURS: Mapping[Tone, str] = {"good": GREEN, "watch": AMBER, "bad": RED, "idle": "text"}
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """A value from `watch` on needs attention, from `bad` on it is wrong; either may be None."""
-
-    watch: float | None = None
-    bad: float | None = None
-
-    def steps(self) -> list[Json]:
-        """Return the steps in the form of Grafana."""
-        steps: list[Json] = [{"color": GREEN, "value": None}]
-        if self.watch is not None:
-            steps.append({"color": AMBER, "value": self.watch})
-        if self.bad is not None:
-            steps.append({"color": RED, "value": self.bad})
-        return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +34,11 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its unit and threshold."""
+    """A column of a table."""
 
+    query: Query
     unit: str = "short"
-    threshold: Threshold = field(default_factory=Threshold)
+    limit: Threshold = field(default_factory=Threshold)
     words: Mapping[Any, Word] = field(default_factory=dict)
     gauge: bool = False
 
@@ -71,27 +56,27 @@ def placed(panels: Sequence[Panel]) -> list[Json]:
 
 
 def row(title: str) -> Panel:
-    """A heading across the dashboard."""
+    """A heading across the board."""
     return Panel({"type": "row", "title": title, "collapsed": False, "panels": []}, COLUMNS, 1)
 
 
 def stat(
     title: str,
-    queries: Sequence[Query],
-    *,
-    description: str,
+    query: Query,
+    unit: str,
+    about: str,
     healthy: str,
-    unit: str = "short",
-    threshold: Threshold | None = None,
+    limit: Threshold | None = None,
+    *,
     zero: str = "",
     width: int = 4,
 ) -> Panel:
-    """One number, coloured by its threshold; `zero` is the text for 0."""
+    """One number, colored by its threshold; `zero` is the text for 0."""
+    body = _panel("stat", title, [query], unit, about, healthy, limit)
     mappings = [{"type": "value", "options": {"0": {"text": zero, "color": GREEN, "index": 0}}}] if zero else []
-    body = _panel("stat", title, queries, description, healthy, unit, threshold or Threshold())
-    body["fieldConfig"]["defaults"] |= {"mappings": mappings, "decimals": 2 if unit == "percentunit" else 0}
-    if unit == "s":
-        del body["fieldConfig"]["defaults"]["decimals"]
+    body["fieldConfig"]["defaults"] |= {"mappings": mappings}
+    if unit != "s":
+        body["fieldConfig"]["defaults"]["decimals"] = 2 if unit == "percentunit" else 0
     body["options"] = {
         "colorMode": "value",
         "graphMode": "area",
@@ -103,20 +88,21 @@ def stat(
     return Panel(body, width, 4)
 
 
-def timeseries(
+def lines(
     title: str,
     queries: Sequence[Query],
-    *,
-    description: str,
-    healthy: str,
     unit: str,
-    threshold: Threshold | None = None,
+    about: str,
+    healthy: str,
+    limit: Threshold | None = None,
+    *,
+    opens: Link | None = None,
     log: bool = False,
     stack: bool = False,
     width: int = 12,
 ) -> Panel:
-    """Lines over time, with the threshold drawn in the graph."""
-    body = _panel("timeseries", title, queries, description, healthy, unit, threshold or Threshold())
+    """Lines over time, with the threshold drawn in the graph; a click on a line opens a link."""
+    body = _panel("timeseries", title, queries, unit, about, healthy, limit, opens)
     body["fieldConfig"]["defaults"]["custom"] = {
         "drawStyle": "line",
         "lineWidth": 1,
@@ -125,7 +111,7 @@ def timeseries(
         "spanNulls": False,
         "stacking": {"mode": "normal" if stack else "none", "group": "A"},
         "scaleDistribution": {"type": "log", "log": 10} if log else {"type": "linear"},
-        "thresholdsStyle": {"mode": "line" if threshold else "off"},
+        "thresholdsStyle": {"mode": "line" if limit else "off"},
     }
     body["fieldConfig"]["defaults"]["color"] = {"mode": "palette-classic"}
     if not log:
@@ -138,10 +124,19 @@ def timeseries(
 
 
 def timeline(
-    title: str, queries: Sequence[Query], words: Mapping[Any, Word], *, description: str, healthy: str, width: int = 12
+    title: str,
+    query: Query,
+    words: Mapping[Any, Word],
+    about: str,
+    healthy: str,
+    limit: Threshold | None = None,
+    *,
+    opens: Link | None = None,
+    width: int = 12,
 ) -> Panel:
     """Bands of states over time, one per series, each with its text."""
-    body = _panel("state-timeline", title, queries, description, healthy, "short", Threshold())
+    body = _panel("state-timeline", title, [query], "short", about, healthy, None, opens)
+    body["links"] = (limit or Threshold()).links()
     body["fieldConfig"]["defaults"] |= {
         "mappings": _mappings(words),
         "custom": {"fillOpacity": 75, "lineWidth": 0, "spanNulls": False},
@@ -157,22 +152,15 @@ def timeline(
     return Panel(body, width, 8)
 
 
-def heatmap(title: str, queries: Sequence[Query], *, description: str, healthy: str, width: int = 12) -> Panel:
+def heatmap(title: str, query: Query, about: str, healthy: str, *, width: int = 12) -> Panel:
     """The distribution of a histogram over time."""
-    body = _panel("heatmap", title, queries, description, healthy, "s", Threshold())
-    for target in body["targets"]:
-        target["format"] = "heatmap"
+    body = _panel("heatmap", title, [query], "s", about, healthy, None)
+    body["targets"][0] |= {"format": "heatmap", "legendFormat": "{{le}}"}
+    scheme = {"mode": "scheme", "scheme": "Blues", "steps": 64, "exponent": 0.5, "fill": "dark-blue", "reverse": False}
     body["options"] = {
         "calculate": False,
         "cellGap": 1,
-        "color": {
-            "mode": "scheme",
-            "scheme": "Blues",
-            "steps": 64,
-            "exponent": 0.5,
-            "fill": "dark-blue",
-            "reverse": False,
-        },
+        "color": scheme,
         "filterValues": {"le": 1e-9},
         "rowsFrame": {"layout": "auto"},
         "tooltip": {"mode": "single", "yHistogram": True, "showColorScale": False},
@@ -184,42 +172,69 @@ def heatmap(title: str, queries: Sequence[Query], *, description: str, healthy: 
 
 def table(
     title: str,
-    queries: Sequence[Query],
     columns: Mapping[str, Column],
-    *,
-    description: str,
+    about: str,
     healthy: str,
+    *,
+    links: Mapping[str, Sequence[Link]],
     sort: str,
     width: int = 24,
 ) -> Panel:
-    """The newest values side by side, one column per query (named by its legend), the worst first."""
-    body = _panel("table", title, queries, description, healthy, "short", Threshold())
-    letters = [target["refId"] for target in body["targets"]]
-    renamed = {f"Value #{letter}": query.legend for letter, query in zip(letters, queries, strict=True)}
+    """The newest values side by side, the worst first; `links` are by the label whose cells carry them."""
+    body = _panel("table", title, [column.query for column in columns.values()], "short", about, healthy, None)
+    for target in body["targets"]:
+        target |= {"format": "table", "instant": True, "range": False, "legendFormat": ""}
+    renamed = {f"Value #{t['refId']}": name for t, name in zip(body["targets"], columns, strict=True)}
+    if len(renamed) == 1:
+        renamed["Value"] = next(iter(columns))  # Grafana names the only query's values so
     body["transformations"] = [
         {"id": "merge", "options": {}},
         {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": renamed}},
     ]
     body["fieldConfig"]["overrides"] = [
-        {"matcher": {"id": "byName", "options": name}, "properties": _properties(column)}
-        for name, column in columns.items()
+        *({"matcher": {"id": "byName", "options": name}, "properties": _cell(one)} for name, one in columns.items()),
+        *(
+            {
+                "matcher": {"id": "byName", "options": label},
+                "properties": [{"id": "links", "value": [link.json("__data.fields") for link in found]}],
+            }
+            for label, found in links.items()
+        ),
     ]
     body["options"] = {"showHeader": True, "sortBy": [{"displayName": sort, "desc": True}]}
+    body["links"] = [link for column in columns.values() for link in column.limit.links()]
     return Panel(body, width, 9)
 
 
-def _properties(column: Column) -> list[Json]:
+def alerts(title: str, about: str, healthy: str, *, width: int = 12) -> Panel:
+    """The list of the alerts that are pending or fire now."""
+    body = _panel("alertlist", title, [], "short", about, healthy, None)
+    del body["targets"]
+    body["options"] = {
+        "alertName": "Heliograph",
+        "dashboardAlerts": False,
+        "groupMode": "default",
+        "groupBy": [],
+        "maxItems": 20,
+        "sortOrder": 3,
+        "stateFilter": {"firing": True, "pending": True, "error": True, "noData": False, "normal": False},
+        "viewMode": "list",
+    }
+    return Panel(body, width, 8)
+
+
+def _cell(column: Column) -> list[Json]:
     found: list[Json] = [
         {"id": "unit", "value": column.unit},
-        {"id": "thresholds", "value": {"mode": "absolute", "steps": column.threshold.steps()}},
+        {"id": "thresholds", "value": {"mode": "absolute", "steps": column.limit.steps()}},
     ]
     if column.words:
         found.append({"id": "mappings", "value": _mappings(column.words)})
-    if column.words or column.threshold != Threshold():
-        found.append({"id": "custom.cellOptions", "value": {"type": "color-text"}})
     if column.gauge:
-        found[-1] = {"id": "custom.cellOptions", "value": {"type": "gauge", "mode": "basic"}}
+        found.append({"id": "custom.cellOptions", "value": {"type": "gauge", "mode": "basic"}})
         found += [{"id": "min", "value": 0}, {"id": "max", "value": 1}]
+    elif column.words or column.limit.at:
+        found.append({"id": "custom.cellOptions", "value": {"type": "color-text"}})
     return found
 
 
@@ -235,18 +250,26 @@ def _panel(
     kind: str,
     title: str,
     queries: Sequence[Query],
-    description: str,
-    healthy: str,
     unit: str,
-    threshold: Threshold,
+    about: str,
+    healthy: str,
+    limit: Threshold | None,
+    opens: Link | None = None,
 ) -> Json:
+    threshold = limit or Threshold()
+    links = [opens.json("__field.labels")] if opens else []
     return {
         "type": kind,
         "title": title,
-        "description": f"{description}\n\nHealthy: {healthy}",
+        "description": f"{about}\n\nHealthy: {healthy}",
         "datasource": DATA_SOURCE,
+        "links": threshold.links(),
         "fieldConfig": {
-            "defaults": {"unit": unit, "thresholds": {"mode": "absolute", "steps": threshold.steps()}},
+            "defaults": {
+                "unit": unit,
+                "thresholds": {"mode": "absolute", "steps": threshold.steps()},
+                "links": links,
+            },
             "overrides": [],
         },
         "targets": [_target(number, query) for number, query in enumerate(queries)],
@@ -254,12 +277,12 @@ def _panel(
 
 
 def _target(number: int, query: Query) -> Json:
-    body: Json = {
+    return {
         "refId": chr(ord("A") + number),
         "datasource": DATA_SOURCE,
         "expr": query.expr,
         "legendFormat": query.legend or "__auto",
         "editorMode": "code",
+        "instant": False,
+        "range": True,
     }
-    how = {"format": "table", "instant": True, "range": False} if query.instant else {"instant": False, "range": True}
-    return body | how

@@ -1,223 +1,172 @@
-"""All PromQL expressions of the dashboard. Every name in them comes from the catalogue.
+"""Builders of PromQL expressions. Every name in them comes from the catalogue: ``scope.statistic`` or a derived name.
 
-Percentiles are computed from summed buckets, never averaged. The maximum is the exception: it is the highest of the
-exporter's window gauges, because buckets do not contain it.
+Results keep the labels `job` and `instance`, so that nodes with one name on two hosts stay apart. Percentiles are those
+of the exporter's window, which are exact; a percentile of several receivers is that of the slowest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from heliograph.dashboards import words
+from heliograph.dashboards.words import Word
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import names
 from heliograph.monitor.behaviour import JUDGED
 
-__all__ = ["DELIVERED", "NODE_UP", "Query"]
+__all__ = [
+    "HOST",
+    "JOB",
+    "NODE",
+    "RECEIVED",
+    "RECEIVER",
+    "SENT",
+    "Query",
+    "amount",
+    "buckets",
+    "classes",
+    "health",
+    "least",
+    "metric",
+    "most",
+    "p",
+    "rate",
+    "seen",
+    "seen_rate",
+    "together",
+    "total",
+]
+
+JOB = 'job=~"$job"'
+HOST = f'{JOB},instance=~"$host"'
+NODE = f'{HOST},node=~"$node"'
+SENT = f'{NODE},topic=~"$topic"'
+RECEIVER = f'{HOST},node=~"$receiver"'
+RECEIVED = f'{RECEIVER},topic=~"$topic"'
+"""Selections by the variables: of senders and nodes, and of receivers."""
+
+_INTERVAL = "$__rate_interval"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One expression and the legend of its series."""
+    """One expression and the labels of its series."""
 
     expr: str
-    legend: str = ""
-    instant: bool = False
-    """Whether to fetch only the newest value, as a table."""
+    by: tuple[str, ...] = ()
+    name: str = ""
+    """Name of the line, in front of its labels; alone if it has none."""
+    legend_labels: tuple[str, ...] | None = None
+
+    @property
+    def legend(self) -> str:
+        """The legend of the series."""
+        shown = self.by if self.legend_labels is None else self.legend_labels
+        labels = [f"{{{{{label}}}}}" for label in shown]
+        at = ["@ {{instance}}"] if shown else []
+        return " ".join([*labels, *([self.name] if self.name else []), *at])
+
+    def named(self, name: str) -> Query:
+        """Return the same under another name."""
+        return replace(self, name=name)
+
+    def over(self, other: Query) -> Query:
+        """Return the ratio of two queries with the same labels."""
+        return replace(self, expr=f"{self.expr} / {other.expr}")
+
+    def then(self, text: str) -> Query:
+        """Return the query with an operation at its end."""
+        return replace(self, expr=f"{self.expr} {text}")
 
 
-def _stat(scope: str, name: str) -> str:
-    (statistic,) = (item for item in catalogue.scopes()[scope].statistics if item.name == name)
-    return names.metric(statistic)
+def metric(name: str, *, window: bool = False) -> str:
+    """Return the Prometheus name of a statistic (``scope.name``) or a derived family."""
+    scope, dot, own = name.partition(".")
+    if not dot:
+        return names.family(catalogue.derived()[name])
+    (statistic,) = (item for item in catalogue.scopes()[scope].statistics if item.name == own)
+    return names.window_metric(statistic) if window else names.metric(statistic)
 
 
-def _window(scope: str, name: str) -> str:
-    (statistic,) = (item for item in catalogue.scopes()[scope].statistics if item.name == name)
-    return names.window_metric(statistic)
+def _fold(how: str, inner: str, by: tuple[str, ...]) -> Query:
+    return Query(f"{how} by ({', '.join(('job', 'instance', *by))}) ({inner})", by)
 
 
-def _derived(name: str) -> str:
-    return names.family(catalogue.derived()[name])
+def rate(name: str, where: str, *by: str) -> Query:
+    """Sum of the increases per second of a counter."""
+    return _fold("sum", f"rate({metric(name)}{{{where}}}[{_INTERVAL}])", by)
 
 
-NODE_UP = _derived("node_up")
-DELIVERED = _stat("receiver", "messages_delivered")
-
-_NODES = 'node=~"$node"'
-_TOPIC_SENT = 'node=~"$node",topic=~"$topic"'
-_TOPIC_RECEIVED = 'node=~"$receiver",topic=~"$topic"'
-_RECEIVERS = 'node=~"$receiver"'
+def amount(name: str, where: str, *by: str, window: str = _INTERVAL) -> Query:
+    """Sum of the increases of a counter."""
+    return _fold("sum", f"increase({metric(name)}{{{where}}}[{window}])", by)
 
 
-def _rate(metric: str, where: str) -> str:
-    return f"rate({metric}{{{where}}}[$__rate_interval])"
+def most(name: str, where: str, *by: str, keep: str = "") -> Query:
+    """Highest value; `keep` filters the values first, for example ``> 0``."""
+    return _fold("max", f"{metric(name)}{{{where}}} {keep}".strip(), by)
 
 
-def _lost(where: str, window: str) -> str:
-    return f"increase({_stat('rx_stream', 'packets_lost')}{{{where}}}[{window}])"
+def least(name: str, where: str, *by: str, keep: str = "") -> Query:
+    """Lowest value."""
+    return _fold("min", f"{metric(name)}{{{where}}} {keep}".strip(), by)
 
 
-_LAG = _derived("fleet_receiver_lag_seconds")
-_CLASS = _derived("fleet_receiver_class")
-_LATENCY = _stat("receiver", "total_latency")
+def total(name: str, where: str, *by: str) -> Query:
+    """Sum of the values."""
+    return _fold("sum", f"{metric(name)}{{{where}}}", by)
 
-# Faults
 
-NODES_DOWN = [Query(f"count({NODE_UP}{{{_NODES}}} == 0) or vector(0)")]
-_TROUBLE = f'{_TOPIC_RECEIVED},class!~"{"|".join(sorted(words.CALM))}"'
-RECEIVERS_BEHIND = [Query(f"count(max by (node) ({_CLASS}{{{_TROUBLE}}} == 1)) or vector(0)")]
-LOST_LATELY = [Query(f"sum({_lost(_RECEIVERS, '5m')}) or vector(0)")]
-NAK_RATIO = [
-    Query(
-        f"sum({_rate(_stat('rx_stream', 'naks_sent'), _RECEIVERS)})"
-        f" / sum({_rate(_stat('rx_stream', 'packets_received'), _RECEIVERS)})"
+def p(percentile: str, name: str, where: str, *by: str) -> Query:
+    """Percentile (p50, p99, p99.9 or max) of a histogram in the exporter's window."""
+    return _fold("max", f'{metric(name, window=True)}{{{where},percentile="{percentile}"}}', by).named(percentile)
+
+
+def buckets(name: str, where: str) -> Query:
+    """Increases per second of the buckets of a histogram, for a heat map."""
+    return Query(f"sum by (le) (rate({metric(name)}_bucket{{{where}}}[{_INTERVAL}]))")
+
+
+def together(how: str, query: Query, zero: bool = True) -> Query:
+    """Combine all series into one number; 0 if there are none and `zero` is set."""
+    return Query(f"{how}({query.expr})" + (" or vector(0)" if zero else ""), (), query.name)
+
+
+def _joined(inner: str) -> str:
+    """Add the label `name` of a source's receiver: `receiver` is an address if its host is another one."""
+    info = f'{names.info_metric(catalogue.scopes()["tx_receiver"])}{{{JOB},name=~"$receiver"}}'
+    return f"({inner}) * on (job, instance, node, stream, receiver) group_left (name) {info}"
+
+
+_SEEN = ("node", "stream", "receiver", "name")
+
+
+def seen(name: str, *, where: str = NODE, keep: str = "", by: tuple[str, ...] = _SEEN) -> Query:
+    """Statistic of receivers as their sources see them."""
+    inner = _joined(f"{metric(f'tx_receiver.{name}')}{{{where}}} {keep}".strip())
+    return replace(_fold("max", inner, by), legend_labels=("receiver", "node"))
+
+
+def seen_rate(name: str, *, where: str = NODE) -> Query:
+    """Increases per second of a counter of receivers as their sources see them."""
+    inner = _joined(f"rate({metric(f'tx_receiver.{name}')}{{{where}}}[{_INTERVAL}])")
+    return replace(_fold("sum", inner, _SEEN), legend_labels=("receiver", "node"))
+
+
+def _states(name: str, label: str, where: str, states: Mapping[Any, Word], by: tuple[str, ...]) -> Query:
+    cases = (
+        f'(({metric(name)}{{{where},{label}="{state}"}} == 1) * 0 + {word.rank})' for state, word in states.items()
     )
-]
-DELIVERED_RATE = [Query(f"sum({_rate(DELIVERED, _TOPIC_RECEIVED)})")]
+    return _fold("max", " or ".join(cases), by)
 
 
-def _worst(percentile: str, by: Sequence[str] = ()) -> str:
-    """The highest percentile among the receivers; the buckets in ``/metrics`` are too coarse for percentiles."""
-    labels = f" by ({', '.join(by)}) " if by else ""
-    return f'max{labels}({_window("receiver", "total_latency")}{{{_TOPIC_RECEIVED},percentile="{percentile}"}})'
+def classes(where: str, *by: str) -> Query:
+    """Worst class of receivers, as its rank in `words.BEHAVIOUR`."""
+    return _states("fleet_receiver_class", "class", where, {item: words.BEHAVIOUR[item] for item in JUDGED}, by)
 
 
-P999 = [Query(_worst("p99.9"))]
-
-# Receivers
-
-CLASS_OVER_TIME = [
-    Query(
-        "max by (node) ("
-        + " or ".join(
-            f'(({_CLASS}{{{_TOPIC_RECEIVED},class="{item}"}} == 1) * 0 + {words.BEHAVIOUR[item].rank})'
-            for item in JUDGED
-        )
-        + ")",
-        "{{node}}",
-    )
-]
-WORST = {
-    "State": f"max by (node, topic) ({CLASS_OVER_TIME[0].expr.removeprefix('max by (node) ')})",
-    "Lag": f"max by (node, topic) ({_LAG}{{{_TOPIC_RECEIVED}}})",
-    "Queue": f"max by (node, topic) ({_derived('fleet_receiver_queue_ratio')}{{{_TOPIC_RECEIVED}}})",
-    "NAK share": f"max by (node, topic) ({_derived('fleet_receiver_nak_share')}{{{_TOPIC_RECEIVED}}})",
-    "Messages lost": f"sum by (node, topic) ({_stat('receiver', 'messages_lost')}{{{_TOPIC_RECEIVED}}})",
-    "Delivered": f"sum by (node, topic) ({_rate(DELIVERED, _TOPIC_RECEIVED)})",
-}
-WORST_RECEIVERS = [Query(expr, name, instant=True) for name, expr in WORST.items()]
-LAG = [Query(f"max by (node) ({_LAG}{{{_TOPIC_RECEIVED}}})", "{{node}}")]
-QUEUE = [Query(f"max by (node) ({_derived('fleet_receiver_queue_ratio')}{{{_TOPIC_RECEIVED}}})", "{{node}}")]
-
-# Traffic
-
-THROUGHPUT = [
-    Query(f"sum by (topic) ({_rate(_stat('transmitter', 'messages_sent'), _TOPIC_SENT)})", "{{topic}} sent"),
-    Query(f"sum by (topic) ({_rate(DELIVERED, _TOPIC_RECEIVED)})", "{{topic}} delivered"),
-]
-WIRE = [
-    Query(f"sum by (node) ({_rate(_stat('tx_stream', 'bytes_sent'), _NODES)})", "{{node}} data"),
-    Query(f"sum by (node) ({_rate(_stat('tx_stream', 'repair_bytes'), _NODES)})", "{{node}} repairs"),
-]
-
-# Loss and repair
-
-NAKS_SENT = [Query(f"sum by (node) ({_rate(_stat('rx_stream', 'naks_sent'), _RECEIVERS)})", "{{node}}")]
-NAKS_BY_PEER = [
-    Query(
-        f"sum by (node, receiver) ({_rate(_stat('tx_receiver', 'naks_received'), _NODES)})",
-        "{{node}} from {{receiver}}",
-    )
-]
-MISSED = [
-    Query(f"sum by (node) ({_rate(_stat('rx_stream', 'packets_missed'), _RECEIVERS)})", "{{node}} missed"),
-    Query(f"sum by (node) ({_rate(_stat('rx_stream', 'packets_recovered'), _RECEIVERS)})", "{{node}} recovered"),
-]
-LOST = [Query(f"sum by (node, reason) ({_lost(_RECEIVERS, '$__rate_interval')})", "{{node}} {{reason}}")]
-
-# Latency
-
-PERCENTILES = [Query(_worst(percentile), percentile) for percentile in ("p50", "p99", "p99.9", "max")]
-P99_BY_RECEIVER = [Query(_worst("p99", ("node",)), "{{node}}")]
-HEATMAP = [Query(f"sum by (le) ({_rate(f'{_LATENCY}_bucket', _TOPIC_RECEIVED)})", "{{le}}")]
-RECOVERY = [
-    Query(
-        "histogram_quantile(0.99, sum by (le, node) "
-        f"({_rate(_stat('rx_stream', 'recovery_time') + '_bucket', _RECEIVERS)}))",
-        "{{node}}",
-    )
-]
-
-# Congestion control
-
-_STREAM = "sum by (node, stream)"
-RATES = [
-    Query(
-        f"max by (node, stream) ({_stat('tx_stream', 'rate_limit')}{{{_NODES}}} > 0)", "{{node}} {{stream}} in force"
-    ),
-    Query(
-        f"max by (node, stream) ({_stat('tx_stream', 'rate_decided')}{{{_NODES}}} > 0)", "{{node}} {{stream}} decided"
-    ),
-    Query(f"{_STREAM} ({_rate(_stat('tx_stream', 'bytes_sent'), _NODES)})", "{{node}} {{stream}} sent"),
-]
-LIMITED = [Query(f"{_STREAM} ({_rate(_stat('tx_stream', 'rate_limited_time'), _NODES)})", "{{node}} {{stream}}")]
-RATE_LOSS = [
-    Query(f"max by (node, stream) ({_stat('tx_stream', 'rate_loss')}{{{_NODES}}}) / 1e6", "{{node}} {{stream}}")
-]
-
-
-def _receivers(name: str) -> str:
-    return f"max by (node, receiver) ({_stat('tx_receiver', name)}{{{_NODES}}})"
-
-
-STATES = [Query(_receivers("state"), "{{receiver}} to {{node}}")]
-ACTIONS = [Query(_receivers("action"), "{{receiver}} by {{node}}")]
-STORMS = [Query(f"{_STREAM} ({_stat('tx_stream', 'storm_active')}{{{_NODES}}})", "{{node}} {{stream}}")]
-SHED = [
-    Query(f"sum by (node, receiver) ({_rate(_stat('tx_receiver', 'naks_shed'), _NODES)})", "{{receiver}} by {{node}}")
-]
-FORECAST = [
-    Query(f"min by (node, receiver) ({_stat('tx_receiver', 'forecast')}{{{_NODES}}} > 0)", "{{receiver}} of {{node}}"),
-]
-ISOLATED = [
-    Query(
-        f"count(max by (node, stream, receiver) ({_stat('tx_receiver', 'action')}{{{_NODES}}})"
-        f" >= {words.ACTION['suspend'].rank}) or vector(0)"
-    )
-]
-IN_STORM = [Query(f"count({_stat('tx_stream', 'storm_active')}{{{_NODES}}} == 1) or vector(0)")]
-MEMORY_SHARE = [
-    Query(
-        f"max by (node) ({_stat('instance', 'memory_used')}{{{_NODES}}}"
-        f" / ({_stat('instance', 'memory_limit')}{{{_NODES}}} > 0))",
-        "{{node}}",
-    )
-]
-SUBMIT_FILL = [
-    Query(
-        f"max by (node, topic) ({_stat('transmitter', 'queue_bytes')}{{{_TOPIC_SENT}}}"
-        f" / ({_stat('transmitter', 'queue_limit_bytes')}{{{_TOPIC_SENT}}} > 0))",
-        "{{node}} {{topic}}",
-    )
-]
-SUPPRESSED = [Query(f"sum by (node) ({_rate(_stat('instance', 'events_suppressed'), _NODES)})", "{{node}}")]
-
-# Nodes
-
-HEALTH = [
-    Query(
-        "max by (node) ("
-        + " or ".join(
-            f'(({_derived("node_health")}{{{_NODES},state="{name}"}} == 1) * 0 + {state.rank})'
-            for name, state in words.HEALTH.items()
-        )
-        + ")",
-        "{{node}}",
-    )
-]
-DROPS = [
-    Query(f"sum by (node) ({_rate(_stat('instance', 'socket_drops'), _NODES)})", "{{node}} socket buffer full"),
-    Query(f"sum by (node) ({_rate(_stat('instance', 'invalid_packets'), _NODES)})", "{{node}} invalid"),
-]
-MEMORY = [Query(f"sum by (node) ({_stat('instance', 'memory_used')}{{{_NODES}}})", "{{node}}")]
+def health() -> Query:
+    """Health of nodes, as its rank in `words.HEALTH`."""
+    return _states("node_health", "state", NODE, words.HEALTH, ("node",))

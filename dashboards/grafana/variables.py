@@ -1,20 +1,24 @@
-"""The variables of the dashboard: the data source, and the selected node, topic and receiver.
+"""The variables of every board: the data source, and the selected job, host, node, topic and receiver.
 
-A node may send, receive or both; `receiver` lists the nodes that receive.
+A host is a scraped exporter, which Prometheus labels `instance`. A node may send, receive or both; `receiver` lists the
+nodes that receive.
 """
 
 from __future__ import annotations
 
 from heliograph.dashboards.grafana.port import Json
-from heliograph.dashboards.grafana.queries import DELIVERED, NODE_UP
+from heliograph.dashboards.grafana.queries import HOST, JOB, metric
 
-__all__ = ["DATA_SOURCE", "variables"]
+__all__ = ["DATA_SOURCE", "NAMES", "variables"]
 
 DATA_SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
+NAMES = ("datasource", "job", "host", "node", "topic", "receiver")
 
 
 def variables() -> list[Json]:
     """Return the variables in the order of display."""
+    up, delivered = metric("node_up"), metric("receiver.messages_delivered")
+    topics = f'__name__=~"{delivered}|{metric("transmitter.messages_sent")}"'
     return [
         {
             "name": "datasource",
@@ -28,13 +32,15 @@ def variables() -> list[Json]:
             "regex": "",
             "skipUrlSync": False,
         },
-        _values("node", "Node", f"label_values({NODE_UP}, node)"),
-        _values("topic", "Topic", f'label_values({DELIVERED}{{node=~"$node"}}, topic)'),
-        _values("receiver", "Receiver", f'label_values({DELIVERED}{{topic=~"$topic"}}, node)'),
+        _values("job", "Job", f"label_values({up}, job)"),
+        _values("host", "Host", f"label_values({up}{{{JOB}}}, instance)"),
+        _values("node", "Node", f"label_values({up}{{{HOST}}}, node)"),
+        _values("topic", "Topic", f"label_values({{{topics},{HOST}}}, topic)"),
+        _values("receiver", "Receiver", f'label_values({delivered}{{{HOST},topic=~"$topic"}}, node)', every=".*"),
     ]
 
 
-def _values(name: str, label: str, query: str) -> Json:
+def _values(name: str, label: str, query: str, every: str = ".+") -> Json:
     return {
         "name": name,
         "label": label,
@@ -43,7 +49,7 @@ def _values(name: str, label: str, query: str) -> Json:
         "definition": query,
         "query": {"query": query, "refId": f"{name}-values"},
         "includeAll": True,
-        "allValue": ".+",
+        "allValue": every,
         "multi": True,
         "refresh": 2,
         "regex": "",

@@ -13,7 +13,7 @@ stamp=$top/.venv/.heliograph
 say() { printf 'bootstrap: %s\n' "$*"; }
 
 cd "$top"
-wanted=$(find pyproject.toml LICENSE README.md engine monitor exporters dashboards -type f \
+wanted=$(find pyproject.toml LICENSE README.md deploy/alerts.toml engine monitor exporters dashboards -type f \
     ! -name '*.pyc' ! -name '*.md' -print0 2>/dev/null | sort -z | xargs -0 sha256sum | sha256sum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
     exit 0
