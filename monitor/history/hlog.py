@@ -9,24 +9,27 @@ The second column is the length of the interval, not its end. Values are nanosec
 histogram the compressed V2 payload in base64. A tag can hold neither commas nor spaces nor line breaks, so the labels
 of a series are percent-encoded and joined with slashes, and the log says so in its head: `labels_of` gives them back.
 
-The reader takes logs of any writer. A line that is not what it should be is reported with its number and the reason;
-all other lines are read.
+The reader takes logs of any writer, also compressed by gzip. A line that is not what it should be is reported with its
+number and the reason; all other lines are read.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import gzip
 import re
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from urllib.parse import quote, unquote
 
-__all__ = ["HlogInterval", "Malformed", "head", "labels_of", "line_of", "read_hlog", "tag_of"]
+__all__ = ["HlogInterval", "Malformed", "head", "labels_of", "line_of", "open_log", "read_hlog", "tag_of"]
 
 TAGS_ARE_LABELS = "[Heliograph: a tag is instance/topic/stream/metric, each percent-encoded]"
 
@@ -144,28 +147,49 @@ def read_hlog(path: Path) -> Iterator[HlogInterval | Malformed]:
         OSError: The file cannot be read.
     """
     clock = _Clock()
-    with path.open("rb") as file:
-        for number, raw in _lines(file):
-            if raw is None:
-                yield Malformed(number, f"the line is longer than {_LINE_BYTES >> 20} MiB")
-                continue
-            try:
-                line = raw.decode("utf-8").strip()
-                if line.startswith("#"):
-                    clock.head(line)
-                elif line and not line.startswith('"StartTimestamp"'):
-                    yield _interval(number, line, clock)
-            except UnicodeDecodeError:
-                yield Malformed(number, "the line is not text")
-            except ValueError as error:
-                yield Malformed(number, str(error))
+    number = 0
+    with open_log(path) as file:
+        try:
+            for number, raw in _lines(file):
+                if (found := _line(number, raw, clock)) is not None:
+                    yield found
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            yield Malformed(number + 1, f"the file is damaged from here on: {error}")
+
+
+def _line(number: int, raw: bytes | None, clock: _Clock) -> HlogInterval | Malformed | None:
+    """Return a line's interval; None for a head or an empty line."""
+    if raw is None:
+        return Malformed(number, f"the line is longer than {_LINE_BYTES >> 20} MiB")
+    try:
+        line = raw.decode("utf-8").strip()
+        if line.startswith("#"):
+            clock.head(line)
+        elif line and not line.startswith('"StartTimestamp"'):
+            return _interval(number, line, clock)
+    except UnicodeDecodeError:
+        return Malformed(number, "the line is not text")
+    except ValueError as error:
+        return Malformed(number, str(error))
+    return None
 
 
 def tags_are_labels(path: Path) -> bool:
     """Whether the tags of a log are the labels of our series (`labels_of`)."""
+    with open_log(path) as file, suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        return TAGS_ARE_LABELS.encode() in file.read(4096)
+    return False
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open a log for reading; one compressed by gzip is recognized by its first bytes.
+
+    Raises:
+        OSError: The file cannot be read. While a damaged gzip file is read, also `EOFError` and `zlib.error`.
+    """
     with path.open("rb") as file:
-        beginning = file.read(4096)
-    return TAGS_ARE_LABELS.encode() in beginning
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    return cast(IO[bytes], gzip.open(path, "rb")) if is_gzip else path.open("rb")
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:

@@ -8,8 +8,11 @@ The source of the rows is a hash of the log's content, so importing the same log
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +20,8 @@ from pathlib import Path
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import ROW_GROUP_ROWS, remove_leftovers, write_spool
-from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, read_hlog, tags_are_labels
+from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, open_log, read_hlog, tags_are_labels
+from heliograph.monitor.history.legacy import modern
 from heliograph.monitor.history.schema import IMPORTED, LatencyInterval
 
 __all__ = ["Imported", "import_hlog"]
@@ -60,7 +64,7 @@ def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progres
     try:
         source = _source(path)
         remove_leftovers(spool)
-        reader = _Reader(path, instance if instance is not None else path.stem, source, progress)
+        reader = _Reader(path, instance if instance is not None else _name(path), source, progress)
         rows = reader.rows()
         before = set(spool.glob(f"date=*/{source}-*.parquet"))
         written: set[Path] = set()
@@ -82,8 +86,17 @@ def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progres
 
 
 def _source(path: Path) -> str:
-    with path.open("rb") as file:
-        return f"log-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    """Return a name by the content, which is the same for a compressed log."""
+    digest = hashlib.sha256()
+    with open_log(path) as file, suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return f"log-{digest.hexdigest()[:16]}"
+
+
+def _name(path: Path) -> str:
+    """Return the name of a log without its endings: ``app.hlog.gz`` -> ``app``."""
+    return Path(path.stem).stem if path.suffix == ".gz" else path.stem
 
 
 class _Reader:
@@ -124,7 +137,7 @@ class _Reader:
             self.malformed.append(found)
 
     def _row(self, found: HlogInterval) -> LatencyInterval | None:
-        body, digits, lowest, highest, n, low, high, total = _hdr.rewrite(found.payload)
+        body, digits, lowest, highest, n, low, high, total = _hdr.rewrite(modern(found.payload))
         if n == 0:
             return None
         instance, topic, stream, metric, tag = self._instance, "", "", IMPORTED, found.tag

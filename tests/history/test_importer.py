@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import struct
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from heliograph.monitor import _hdr
@@ -13,6 +17,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.hlog import head, line_of, tag_of
 from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.importer import import_hlog
+from heliograph.monitor.history.legacy import modern
 from heliograph.monitor.history.merge import merge_spool
 from heliograph.monitor.history.rollup import rollup
 from heliograph.monitor.history.rollup_spark import OnSpark
@@ -107,6 +112,101 @@ def test_a_log_or_spool_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("in the way")
     with pytest.raises(UserError, match=r"importing .* failed"):
         import_hlog(write(tmp_path / "app.hlog", plain_line(0, [1])), tmp_path / "spool")
+
+
+# -- older payloads and compressed logs --------------------------------------------------------------------------------
+
+
+def old_payload(values: list[int], version: int, word_bytes: int, *, compressed: bool) -> bytes:
+    """A V0 or V1 payload by the rules of the Java reference (AbstractHistogram.encodeIntoByteBuffer of its time)."""
+    counts = counts_of(values)
+    used = int(np.flatnonzero(counts).max()) + 1 if values else 0
+    words = counts[:used].astype(f">i{word_bytes}").tobytes()
+    digits, lowest, highest = SHAPE
+    base = {0: 0x1C849308, 1: 0x1C849301}[version] | word_bytes << 4
+    if version == 0:
+        body = struct.pack(">Iiqqq", base, digits, lowest, highest, len(values)) + words
+    else:
+        body = struct.pack(">Iiiiqqd", base, len(words), 0, digits, lowest, highest, 1.0) + words
+    if not compressed:
+        return body
+    inner = zlib.compress(body)
+    return struct.pack(">Ii", base + 1, len(inner)) + inner
+
+
+def old_line(version: int, values: list[int], word_bytes: int = 4, *, compressed: bool = True) -> str:
+    text = base64.b64encode(old_payload(values, version, word_bytes, compressed=compressed)).decode()
+    return f"0.000,1.000,{max(values) / 1e6:.3f},{text}\n"
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("word_bytes", [2, 4, 8])
+@pytest.mark.parametrize("version", [0, 1])
+def test_older_payloads_are_imported(tmp_path: Path, version: int, word_bytes: int, compressed: bool) -> None:
+    values = latencies(3, 2000)
+    log = write(tmp_path / "old.hlog", old_line(version, values, word_bytes, compressed=compressed))
+    done = import_hlog(log, tmp_path / "spool")
+    assert (done.intervals, done.malformed) == (1, ())
+    (row,) = merge_spool(tmp_path / "spool")[0].to_pylist()
+    assert _hdr.decode(row["h"])[0] == counts_of(values).tobytes()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_older_payloads_give_what_java_says(tmp_path: Path, version: int) -> None:
+    require_java()
+    # The reference reads V0 only with words of 8 bytes, whose class it decodes into.
+    log = write(tmp_path / "old.hlog", old_line(version, latencies(5, 3000), 8))
+    import_hlog(log, tmp_path / "spool")
+    (row,) = merge_spool(tmp_path / "spool")[0].to_pylist()
+    found = judged(log, "", tmp_path)
+    assert (row["n"], row["p50"], row["p99"], row["p99_9"], row["max"]) == (
+        found.count,
+        found.p50,
+        found.p99,
+        found.p99_9,
+        found.max,
+    )
+
+
+def test_damaged_older_payloads_are_left_out_with_the_reason() -> None:
+    values = latencies(3, 50)
+    for version in (0, 1):
+        bare = old_payload(values, version, 4, compressed=False)
+        packed = old_payload(values, version, 4, compressed=True)
+        for payload in (bare[:30], bare[:-3], packed[:-1], packed[:20] + b"x" + packed[21:], bare + bytes(4 << 20)):
+            if version == 1 and payload is not bare[:30] and len(payload) > len(bare):
+                continue  # V1 has its length, what follows is not read
+            with pytest.raises(ValueError, match=r"the payload|histogram"):
+                modern(payload)
+        negative = bytearray(bare)
+        negative[-4] = 0x80
+        with pytest.raises(ValueError, match="a negative count"):
+            modern(bytes(negative))
+    with pytest.raises(ValueError, match="floating-point"):
+        modern(struct.pack(">IiI", 0x0C72124E, 3, 2))
+    bomb = zlib.compress(bytes(80 << 20))
+    with pytest.raises(ValueError, match="too large"):
+        modern(struct.pack(">Ii", 0x1C849302, len(bomb)) + bomb)
+
+
+def test_a_compressed_log_is_the_same_log(tmp_path: Path) -> None:
+    log = write(tmp_path / "app.hlog", plain_line(0, [10, 20]))
+    packed = tmp_path / "app.hlog.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert import_hlog(packed, tmp_path / "spool").intervals == 1
+    assert merge_spool(tmp_path / "spool")[0]["instance"].to_pylist() == ["app"]
+    assert import_hlog(log, tmp_path / "spool").already_there
+
+
+def test_a_compressed_log_that_is_cut_keeps_its_good_lines(tmp_path: Path) -> None:
+    whole = gzip.compress(
+        write(tmp_path / "app.hlog", *(plain_line(s, latencies(s, 300)) for s in range(9))).read_bytes()
+    )
+    packed = tmp_path / "cut.hlog.gz"
+    packed.write_bytes(whole[: len(whole) * 2 // 3])
+    done = import_hlog(packed, tmp_path / "spool")
+    assert 0 < done.intervals < 9
+    assert "damaged from here on" in done.malformed[-1].reason
 
 
 def test_java_reads_our_lines_and_counts_the_same(tmp_path: Path) -> None:
