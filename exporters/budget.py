@@ -64,8 +64,7 @@ def series_of(item: Item, selection: Selection = EVERYTHING) -> int:
 def _series(scope: str, values: Iterable[str], histograms: Iterable[str], selection: Selection) -> int:
     cells = _cells(scope, selection.detail)
     per_histogram = len(selection.bounds_ns(scope)) + 3 + len(PERCENTILES)  # buckets with +Inf, sum, count, window
-    shown = sum(selection.has(scope, name) for name in histograms)
-    return sum(name in cells for name in values) + per_histogram * shown
+    return len(cells.intersection(values)) + per_histogram * len(cells.intersection(histograms))
 
 
 @cache
@@ -76,6 +75,12 @@ def _cells(scope: str, detail: bool) -> frozenset[str]:
 
 def joined_series(selection: Selection) -> int:
     """Return the largest number of series of a receiver joined with its sender."""
+    return _joined_series(selection.detail)
+
+
+@cache
+def _joined_series(detail: bool) -> int:
+    selection = Selection(detail)
     sizes = {"class": len(JUDGED), "late": len(Blame)}
     prefix = "fleet_receiver_"
     found = (name.removeprefix(prefix) for name in catalogue.derived() if name.startswith(prefix))

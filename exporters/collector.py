@@ -2,8 +2,9 @@
 
 `update` takes a snapshot and counts what must be counted of each. The rest is prepared when an answer needs it, and at
 least every `PREPARE_SECONDS`: the choice of items, the counters of the folded items, the join of receivers with their
-sources, the start of the percentile window. `collect` may run on any number of threads. Each answer shows one whole
-snapshot.
+sources, the start of the percentile window. Histograms are most of the cost of a reading, so the snapshots of `update`
+may lack them; one with histograms is then taken when it is prepared. `collect` may run on any number of threads. Each
+answer shows one whole snapshot.
 
 The percentile gauges cover a window, not the interval of the snapshots, because a scraper would miss most intervals.
 The window begins at the older of two marks that are set one window length apart. It covers at least one window length,
@@ -40,6 +41,7 @@ from heliograph.exporters.levels import Levels
 from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.exporters.tables import Table, Tables
 from heliograph.monitor.collector.account import Account
+from heliograph.monitor.errors import UserError
 from heliograph.monitor.fleet import ReceiverRow, receiver_names, receivers
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
@@ -95,6 +97,7 @@ class SnapshotCollector(Collector):
         account: Callable[[], Account | None] = lambda: None,
         refused: Callable[[], Mapping[str, int]] = dict,
         costs: Costs | None = None,
+        whole: Callable[[], Snapshot] | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Create a collector without data.
@@ -105,6 +108,7 @@ class SnapshotCollector(Collector):
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
             costs: Adds up the cost of this work; None: the cost is not exported.
+            whole: Takes a snapshot with histograms, when those of `update` have none.
             refused: Returns the number of requests that the web server rejected, by cause.
             monotonic_ns: Clock in ns for the duration of a collection.
         """
@@ -115,6 +119,7 @@ class SnapshotCollector(Collector):
         self._account = account
         self._refused = refused
         self._costs = costs
+        self._whole = whole
         self._monotonic_ns = monotonic_ns
         self._marks: tuple[_Mark, _Mark] | None = None
         self._torn: dict[str, int] = {}
@@ -145,15 +150,18 @@ class SnapshotCollector(Collector):
     def update(self, snapshot: Snapshot) -> None:
         """Show this snapshot from now on."""
         with self._guard:
-            for node in nodes(snapshot):
-                torn = sum(item.torn for item in node.state.objects)
-                self._torn[node.name] = self._torn.get(node.name, 0) + torn
-            self._events_missed += snapshot.events_missed
+            self._count(snapshot)
             self._latest = snapshot
             self._version += 1
             since_ns = snapshot.time_ns - self._scene.time_ns if self._scene else 0
             if self._scene is None or not 0 <= since_ns < PREPARE_SECONDS * 1e9:
                 self._prepare(snapshot)
+
+    def _count(self, snapshot: Snapshot) -> None:
+        for node in nodes(snapshot):
+            torn = sum(item.torn for item in node.state.objects)
+            self._torn[node.name] = self._torn.get(node.name, 0) + torn
+        self._events_missed += snapshot.events_missed
 
     def prepare(self) -> None:
         """Join the latest snapshot, if that has not been done."""
@@ -167,6 +175,12 @@ class SnapshotCollector(Collector):
 
     def _prepare(self, snapshot: Snapshot) -> None:
         self._latest = None
+        if self._whole is not None:
+            try:
+                snapshot = self._whole()
+            except UserError:
+                return  # the source of the other snapshots reports it
+            self._count(snapshot)
         with self._costs.during("joining") if self._costs else nullcontext():
             self._scene = self._joined(snapshot)
             self._share(self._scene, detail=False)

@@ -11,9 +11,11 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.collector.account import Account
+    from heliograph.monitor.model import Snapshot
 
 __all__ = ["command"]
 
@@ -181,6 +184,7 @@ def _settings(
     lanes: Callable[[], Iterable[Any]],
     account: Callable[[], Account | None],
     costs: Costs,
+    whole: Callable[[], Snapshot] | None,
 ) -> dict[str, Any]:
     """Return the arguments for the class of an exporter."""
 
@@ -203,6 +207,7 @@ def _settings(
                 native_schema=args.native_schema,
                 created_series=args.created_series,
                 costs=costs,
+                whole=whole,
                 **both,
             )
         case "pushgateway":
@@ -235,7 +240,17 @@ def _serve(args: argparse.Namespace) -> int:
     lanes: list[Lane] = []
     with _stop_signals() as wait, open_source(args) as sampler:
         costs = Costs()
-        made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account, costs)
+        guard = threading.Lock()
+
+        def sample(histograms: bool) -> Snapshot:
+            with guard, costs.during("sampling"):
+                return sampler.sample(histograms=histograms)
+
+        # Histograms are most of the cost of a reading. The console does not show them; scrapes read them themselves.
+        by_scrape = args.names == ["prometheus"] and not args.module and not args.collect
+        histograms = bool(args.module) or any(name != "console" for name in args.names)
+        whole = partial(sample, True) if by_scrape else None
+        made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account, costs, whole)
         lanes += [exporter_lane(name, exporter) for name, exporter in made]
         try:
             for request in args.module:
@@ -244,15 +259,12 @@ def _serve(args: argparse.Namespace) -> int:
             for lane in lanes:
                 lane.close()
             raise
-        # Histograms are most of the cost of a reading, and the console does not show them.
-        histograms = bool(args.module) or any(name != "console" for name in args.names)
         print(
             f"heliograph: exporting {printable(sampler.place)} to {', '.join(map(_name_of, made))}",
             file=sys.stderr,
             flush=True,
         )
-        sample = costs.timed("sampling", lambda: sampler.sample(histograms=histograms))
-        ExportLoop(sample, lanes, args.interval, wait).run()
+        ExportLoop(lambda: sample(histograms and not by_scrape), lanes, args.interval, wait).run()
     return 0
 
 
@@ -267,13 +279,14 @@ def _made(
     lanes: Callable[[], Iterable[Any]],
     account: Callable[[], Account | None],
     costs: Costs,
+    whole: Callable[[], Snapshot] | None,
 ) -> list[tuple[str, Exporter]]:
     """Create all exporters, or none: when one fails, those already created are closed."""
     made: list[tuple[str, Exporter]] = []
     try:
         for name in args.names:
             maker = load(name)
-            settings = _settings(name, args, lanes, account, costs)
+            settings = _settings(name, args, lanes, account, costs, whole)
             try:
                 made.append((name, maker(**settings)))
             except TypeError as error:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
 
 __all__ = ["STAGES", "Costs"]
 
 STAGES = ("sampling", "joining", "rendering")
-
-_Result = TypeVar("_Result")
 
 
 class Costs:
@@ -34,15 +31,6 @@ class Costs:
         finally:
             with self._guard:
                 self._ns[stage] += time.thread_time_ns() - began
-
-    def timed(self, stage: str, work: Callable[[], _Result]) -> Callable[[], _Result]:
-        """Return the function with its CPU time counted."""
-
-        def counted() -> _Result:
-            with self.during(stage):
-                return work()
-
-        return counted
 
     def add_bytes(self, count: int) -> None:
         """Count the bytes of an answer."""

@@ -88,6 +88,7 @@ class PrometheusExporter:
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
         costs: Costs | None = None,
+        whole: Callable[[], Snapshot] | None = None,
         allowed_hosts: Collection[str] = (),
         web_config: Path | None = None,
         native_schema: int = SCHEMA,
@@ -102,6 +103,7 @@ class PrometheusExporter:
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
             costs: Adds up the cost of the exporter.
+            whole: Takes a snapshot with histograms, when those of `publish` have none. Any thread calls it.
             allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
             web_config: File with TLS and users, in Prometheus' web-config format.
             native_schema: Resolution of native histograms (`native`).
@@ -127,6 +129,7 @@ class PrometheusExporter:
             account=account,
             refused=self._server.refusals,
             costs=self._costs,
+            whole=whole,
         )
         self._renderer = Renderer(_KEPT_PER_SERIES * max_series, has_created=created_series)
         self._native_schema = native_schema

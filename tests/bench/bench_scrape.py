@@ -130,7 +130,7 @@ def _feed(fleet: Fleet) -> list[SegmentObject]:
 def _reader(fleet: Fleet, name: str, number: int, counts: dict[int, int]) -> list[SegmentObject]:
     own = {"instance": name}
     return [
-        SegmentObject("instance", own, {"version": "0.1.0", "host": "here"}),
+        SegmentObject("instance", own, {"version": "0.1.0", "host": "here"}, {"detail_level": 2}),
         SegmentObject("rx_stream", {**own, "stream": STREAM}, {"feedback_address": _address(number)}),
         *(
             SegmentObject(

@@ -12,6 +12,7 @@ from prometheus_client.samples import Sample
 
 from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.prometheus import exposition
+from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.exporters.making import at, histogram, instance, receiver, state
@@ -209,3 +210,26 @@ def test_snapshots_that_nobody_reads_are_prepared_every_five_seconds(monkeypatch
     assert len(prepared) == 4, "the latest, once"
     values = {s.name: s.value for family in collector.collect() for s in family.samples}
     assert values["heliograph_receiver_messages_delivered_total"] == 12
+
+
+def test_a_snapshot_with_histograms_is_taken_for_an_answer_only() -> None:
+    taken = []
+
+    def whole() -> Snapshot:
+        taken.append(second)
+        if second == 8:
+            raise UserError("the directory is gone")
+        counts = {"total_latency": histogram({1_000: second})}
+        return at(second, instance("alpha", receiver("alpha", messages_delivered=second, histograms=counts)))
+
+    collector = SnapshotCollector(whole=whole)
+    for second in range(1, 8):
+        collector.update(at(second, instance("alpha", receiver("alpha", messages_delivered=second))))
+    assert taken == [1, 6], "the first, and one every 5 s"
+    counted = "heliograph_receiver_total_latency_seconds_count"
+    for _ in range(2):
+        assert value(collector, counted, node="alpha") == 7
+    assert taken == [1, 6, 7]
+    second = 8
+    collector.update(at(second, instance("alpha", receiver("alpha", messages_delivered=second))))
+    assert value(collector, counted, node="alpha") == 7, "the last that was read"
