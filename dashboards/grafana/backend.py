@@ -13,6 +13,7 @@ The package has had no release since 2022. This module adds what it lacks:
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -96,7 +97,11 @@ class GrafanaApiBackend:
         session.hooks["response"].append(self._remember)
 
     def dashboard(self, uid: str) -> Json | None:
-        return self._found(lambda: self._face.dashboard.get_dashboard(quote(uid, safe="")), f"dashboard {uid!r}")
+        what = f"dashboard {uid!r}"
+        found = self._found(lambda: self._face.dashboard.get_dashboard(quote(uid, safe="")), what)
+        if found is not None and not isinstance(found.get("dashboard"), dict):
+            raise self._strange(what)
+        return found
 
     def save_dashboard(self, dashboard: Mapping[str, Any], folder_uid: str, message: str) -> None:
         body = {"dashboard": dict(dashboard), "folderUid": folder_uid, "message": message, "overwrite": False}
@@ -104,11 +109,18 @@ class GrafanaApiBackend:
             lambda: self._face.dashboard.update_dashboard(body), f"saving dashboard {dashboard['uid']!r}", write=True
         )
 
+    def delete_dashboard(self, uid: str) -> None:
+        self._delete(lambda: self._face.dashboard.delete_dashboard(quote(uid, safe="")), f"deleting dashboard {uid!r}")
+
     def folder(self, uid: str) -> Json | None:
         return self._found(lambda: self._face.folder.get_folder(quote(uid, safe="")), f"folder {uid!r}")
 
     def folders(self) -> Sequence[Json]:
-        return cast("list[Json]", self._call(self._face.folder.get_all_folders, "the list of folders"))
+        what = "the list of folders"
+        found = self._call(self._face.folder.get_all_folders, what)
+        if not isinstance(found, list):
+            raise self._strange(what)
+        return cast("list[Json]", found)
 
     def create_folder(self, title: str, uid: str) -> None:
         self._call(lambda: self._face.folder.create_folder(title, uid), f"creating folder {title!r}", write=True)
@@ -133,9 +145,19 @@ class GrafanaApiBackend:
 
     def _found(self, call: Callable[[], Any], what: str) -> Json | None:
         try:
-            return cast("Json", self._call(call, what))
+            found = self._call(call, what)
         except NotFound:
             return None
+        if not isinstance(found, dict):
+            raise self._strange(what)
+        return cast("Json", found)
+
+    def _delete(self, call: Callable[[], Any], what: str) -> None:
+        with contextlib.suppress(NotFound):
+            self._call(call, what, write=True)
+
+    def _strange(self, what: str) -> ServerFailure:
+        return ServerFailure(f"{self._url} answered {what}, but not as Grafana does: check --url")
 
     def _call(self, call: Callable[[], Any], what: str, *, write: bool = False) -> Any:
         """Make a call, retry it where that can help, and turn every failure into an error of the port."""
@@ -157,21 +179,24 @@ class GrafanaApiBackend:
 
     def _once(self, call: Callable[[], Any], what: str, *, write: bool) -> Any:
         self._answers = []
+        doubt = " It may have been carried out: check with `heliograph grafana plan`." if write else ""
         try:
             return call()
         except requests.TooManyRedirects:
             places = [answer.headers.get("Location", "elsewhere") for answer in self._answers]
             raise Refused(f"{self._url} redirects to {' '.join(places)}; use that address for --url") from None
         except requests.JSONDecodeError:
-            if any(not answer.content for answer in self._answers):
+            if write and any(not answer.content for answer in self._answers):
                 return {}
-            raise ServerFailure(f"{self._url} answered, but not as Grafana does: check --url") from None
+            raise self._strange(what) from None
+        except requests.exceptions.ChunkedEncodingError:
+            raise Unreachable(f"Grafana at {self._url} broke off its answer to {what}.{doubt}") from None
         except requests.Timeout:
-            doubt = " It may have been carried out: check with `heliograph grafana plan`." if write else ""
             raise Unreachable(f"Grafana at {self._url} did not answer in time for {what}.{doubt}") from None
         except requests.RequestException as error:
             raise Unreachable(
-                f"cannot reach Grafana at {self._url} ({_cause(error)}); check that it runs and that --url is correct"
+                f"cannot reach Grafana at {self._url} ({_cause(error)}) for {what}; "
+                f"check that it runs and that --url is correct.{doubt if _cause(error) not in _UNSENT else ''}"
             ) from None
         except (GrafanaException, TypeError) as error:
             # TypeError: the package looked for "message" in an answer that is not an object.
@@ -183,7 +208,7 @@ class GrafanaApiBackend:
         status, said = answer.status_code, _said(answer)
         if status == HTTPStatus.UNAUTHORIZED:
             raise Unauthorized(
-                f"Grafana at {self._url} does not accept the token (401: {said}); "
+                f"Grafana at {self._url} does not accept the token for {what} (401: {said}); "
                 "create a token for a service account and pass it as --token or GRAFANA_TOKEN"
             ) from cause
         if status == HTTPStatus.FORBIDDEN:
@@ -216,9 +241,13 @@ def _said(answer: requests.Response) -> str:
     return answer.reason or "no reason given"
 
 
+_UNSENT = ("connection refused", "name or service not known", "no route to host", "certificate verify failed")
+"""Causes by which a request cannot have reached the server."""
+
+
 def _cause(error: requests.RequestException) -> str:
-    text = str(error)
-    for words in ("Connection refused", "Name or service not known", "No route to host", "certificate verify failed"):
+    text = str(error).lower()
+    for words in _UNSENT:
         if words in text:
-            return words.lower()
+            return words
     return type(error).__name__

@@ -1,24 +1,25 @@
-"""Plan and apply: shows the changes that a Grafana server needs, then makes them.
+"""Plan and apply: compares a Grafana server with what is wanted and with what was last applied, then changes it.
 
-`plan` only reads. `apply` executes a plan; a second plan then finds no changes. Nothing is ever deleted. A dashboard or
-data source with our uid but without our mark is rejected, not replaced. A dashboard is replaced only in the version
-that was compared: a change between plan and apply raises a `Conflict`.
+`plan` only reads. `apply` executes a plan; a second plan then finds no changes. An edit on the server is kept; an edit
+of a value that we changed too is a conflict, and a plan with a conflict is not applied. `force` replaces both. An
+object with our uid but without our mark is rejected, not replaced. An object that changed between plan and apply raises
+a `Conflict`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from heliograph.dashboards.grafana.compare import SERVERS_OWN, differences, digest, project
-from heliograph.dashboards.grafana.port import Conflict, GrafanaPort, Json
+from heliograph.dashboards.grafana.compare import MISSING, Difference, Merge, digest, same
+from heliograph.dashboards.grafana.objects import KINDS, MARK, Managed
+from heliograph.dashboards.grafana.port import Conflict, GrafanaError, GrafanaPort, Json
+from heliograph.dashboards.grafana.state import State
 
-__all__ = ["MARK", "Change", "Wish", "apply", "data_source", "plan"]
-
-MARK = "heliograph-managed"
-"""Tag of a dashboard, or entry in the jsonData of a data source, that this provisioner created."""
+__all__ = ["MARK", "Change", "Plan", "Wish", "apply", "data_source", "plan"]
 
 _UID_LENGTH = 40
 
@@ -27,7 +28,8 @@ _UID_LENGTH = 40
 class Wish:
     """The wanted state of a server."""
 
-    dashboard: Mapping[str, Any]
+    boards: Sequence[Mapping[str, Any]] | None = None
+    """None: boards are left alone."""
     folder: str = ""
     """Title of the Grafana folder; empty: the top level."""
     data_source: Mapping[str, Any] | None = None
@@ -37,19 +39,68 @@ class Wish:
 class Change:
     """The result of one comparison with the server."""
 
-    kind: Literal["folder", "data source", "dashboard"]
-    action: Literal["create", "update", "keep"]
+    kind: str
+    action: Literal["create", "update", "keep", "delete", "unwanted"]
+    """unwanted: made by us, no longer wanted, and kept because pruning is off."""
     uid: str
     title: str
-    body: Mapping[str, Any]
-    """The body to send."""
-    lines: tuple[str, ...] = ()
-    """The differences as text."""
+    body: Any = MISSING
+    """The merged value to send."""
+    stored: Any = MISSING
+    wanted: Any = MISSING
+    """The value to record as applied."""
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its key in the record."""
+        return f"{self.kind}:{self.uid}"
 
     @property
     def needed(self) -> bool:
         """Whether the server must be changed."""
-        return self.action != "keep"
+        return self.action in {"create", "update", "delete"}
+
+    @property
+    def conflicts(self) -> int:
+        """The number of conflicts."""
+        return sum(one.kind == "conflict" for one in self.differences)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The differences as text; numbers and positions of panels are one line."""
+        moved = [one for one in self.differences if one.kind == "change" and one.path.endswith((" id", " gridPos"))]
+        found = [one.text() for one in self.differences if one not in moved]
+        return (
+            (*found, f"layout: {len({one.path.rpartition(' ')[0] for one in moved})} panels move")
+            if moved
+            else (*found,)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes, in the order in which they must be made."""
+
+    changes: tuple[Change, ...]
+    state: State
+    folder_uid: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def needed(self) -> int:
+        """The number of changes to make."""
+        return sum(change.needed for change in self.changes)
+
+    @property
+    def conflicts(self) -> int:
+        """The number of conflicts; `apply` refuses a plan that has any."""
+        return sum(change.conflicts for change in self.changes)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the server differs from what is wanted."""
+        return any(change.action != "keep" or change.differences for change in self.changes)
 
 
 def data_source(url: str) -> Json:
@@ -64,34 +115,103 @@ def data_source(url: str) -> Json:
     }
 
 
-def plan(grafana: GrafanaPort, wish: Wish) -> tuple[Change, ...]:
-    """Compare `wish` with the server; returns the changes in the order in which they must be made."""
+def plan(grafana: GrafanaPort, wish: Wish, *, force: bool = False, prune: bool = False) -> Plan:
+    """Compare `wish` with the server.
+
+    Args:
+        grafana: The server; only read.
+        wish: The wanted state.
+        force: Whether the wanted values replace edits.
+        prune: Whether objects that we made and no longer want are deleted.
+    """
+    state = State.read(grafana)
     changes: list[Change] = []
     folder_uid = ""
     if wish.folder:
         changes.append(folder := _folder(grafana, wish.folder))
         folder_uid = folder.uid
-    if wish.data_source is not None:
-        changes.append(_data_source(grafana, wish.data_source))
-    changes.append(_dashboard(grafana, wish.dashboard, folder_uid))
-    return tuple(changes)
+    wanted = sorted(_wanted(wish, folder_uid), key=lambda one: list(KINDS).index(one.kind))
+    changes += [_compared(grafana, one, state, force=force) for one in wanted]
+    groups = {"boards"} if wish.boards is not None else set()
+    changes += _unwanted(grafana, state, {one.key for one in wanted}, groups, force=force, prune=prune)
+    notes = [state.note] if state.note else []
+    if state.unfinished:
+        notes.append(f"the last apply did not finish; it may have changed {', '.join(state.unfinished)}")
+    return Plan(tuple(changes), state, folder_uid, tuple(notes))
 
 
-def apply(grafana: GrafanaPort, changes: Sequence[Change]) -> int:
-    """Execute a plan and return the number of changes; the first error ends it."""
-    done = 0
-    for change in changes:
-        if not change.needed:
-            continue
-        if change.kind == "folder":
-            grafana.create_folder(change.title, change.uid)
-        elif change.kind == "data source":
-            grafana.save_data_source(change.body, exists=change.action == "update")
-        else:
-            body = change.body
-            grafana.save_dashboard(body["dashboard"], body["folderUid"], body["message"])
-        done += 1
+def apply(grafana: GrafanaPort, planned: Plan, progress: Callable[[Change], None] = lambda _: None) -> int:
+    """Execute a plan and return the number of changes; the first error ends it.
+
+    The record names the objects before they are written, and what was written after the last one or an error.
+
+    Raises:
+        Conflict: The plan has conflicts, or the server changed since it was planned. Other changes may be done.
+        GrafanaError: A call failed. The message has the number of changes that were made.
+    """
+    if planned.conflicts:
+        raise Conflict("the plan has conflicts: an edit on the server and a change of ours at the same path")
+    state, done, recording = planned.state, 0, False
+    needed = [change for change in planned.changes if change.needed]
+    try:
+        for change in needed:
+            if change.kind == "folder":
+                grafana.create_folder(change.title, change.uid)
+                done += 1
+                progress(change)
+        objects = [change for change in needed if change.kind != "folder"]
+        state.unfinished = [change.key for change in objects]
+        if objects:
+            state.save(grafana, planned.folder_uid)
+            recording = True
+        for change in objects:
+            _execute(grafana, change)
+            state.unfinished.remove(change.key)
+            _record(state, change)
+            done += 1
+            progress(change)
+        for change in planned.changes:
+            if change.action == "keep" and change.kind != "folder":
+                _record(state, change)
+        state.save(grafana, planned.folder_uid)
+    except BaseException as error:
+        if recording:
+            with contextlib.suppress(GrafanaError):  # the first error is the one to report
+                state.save(grafana, planned.folder_uid)
+        if isinstance(error, GrafanaError):
+            rest = f"{done} of {len(needed)} changes were made; repeat `heliograph grafana apply` for the rest"
+            raise type(error)(f"{error}; {rest}") from error
+        raise
     return done
+
+
+def _execute(grafana: GrafanaPort, change: Change) -> None:
+    kind = KINDS[change.kind]
+    if change.kind != "dashboard" or change.action == "delete":  # Grafana checks the version of a saved dashboard
+        now = kind.read(grafana, change.uid)
+        if (now is MISSING) != (change.stored is MISSING) or digest(now or None) != digest(change.stored or None):
+            raise Conflict(f"{change.kind} {change.uid!r} changed in the meantime; plan again")
+    if change.action == "delete":
+        kind.delete(grafana, change.uid)
+    else:
+        kind.write(grafana, change.uid, change.body, change.stored)
+
+
+def _record(state: State, change: Change) -> None:
+    if change.wanted is MISSING:
+        state.objects.pop(change.key, None)
+    else:
+        state.objects[change.key] = change.wanted
+
+
+def _wanted(wish: Wish, folder_uid: str) -> Iterator[Managed]:
+    if wish.data_source is not None:
+        source = dict(wish.data_source)
+        yield Managed("data source", str(source["uid"]), str(source["name"]), source)
+    for board in wish.boards or ():
+        body = {key: value for key, value in board.items() if key not in {"id", "version"}}
+        body |= {"tags": [*board.get("tags", []), MARK], "folderUid": folder_uid}
+        yield Managed("dashboard", str(board["uid"]), str(board["title"]), body)
 
 
 def _folder(grafana: GrafanaPort, title: str) -> Change:
@@ -100,52 +220,51 @@ def _folder(grafana: GrafanaPort, title: str) -> Change:
     if (found := grafana.folder(uid)) is None:
         found = next((folder for folder in grafana.folders() if folder.get("title") == title), None)
     if found is None:
-        return Change("folder", "create", uid, title, {})
-    return Change("folder", "keep", str(found["uid"]), str(found.get("title", title)), {})
+        return Change("folder", "create", uid, title)
+    return Change("folder", "keep", str(found["uid"]), str(found.get("title", title)))
 
 
-def _data_source(grafana: GrafanaPort, wanted: Mapping[str, Any]) -> Change:
-    uid, name = str(wanted["uid"]), str(wanted["name"])
-    stored = grafana.data_source(uid)
-    if stored is None:
-        return Change("data source", "create", uid, name, wanted)
-    if stored.get("readOnly") or (stored.get("jsonData") or {}).get("managedBy") != MARK:
-        raise Conflict(
-            f"data source {uid!r} exists and was not made by `heliograph grafana`; omit --prometheus-url and "
-            "select it in the dashboard, or remove it first"
-        )
-    part = project(stored, wanted)
-    if digest(part) == digest(wanted):
-        return Change("data source", "keep", uid, name, wanted)
-    body = dict(wanted) | ({"version": stored["version"]} if "version" in stored else {})
-    return Change("data source", "update", uid, name, body, tuple(differences(part, wanted)))
+def _compared(grafana: GrafanaPort, one: Managed, state: State, *, force: bool) -> Change:
+    kind = KINDS[one.kind]
+    stored = kind.read(grafana, one.uid)
+    applied = state.objects.get(one.key, MISSING)
+    if stored is MISSING and applied is MISSING:
+        return Change(one.kind, "create", one.uid, one.title, one.wanted, stored, one.wanted)
+    if stored is not MISSING and applied is MISSING:
+        kind.check(one.uid, stored)
+    # The server migrates the schema, so its number is no difference.
+    compared = [_without_schema(value) for value in (applied, stored, one.wanted)]
+    merge = Merge(force=force)
+    body = merge(*compared)
+    if body is not MISSING and "schemaVersion" in one.wanted:
+        body = dict(body) | {"schemaVersion": one.wanted["schemaVersion"]}
+    found = tuple(merge.differences)
+    action: Literal["create", "update", "keep"] = "keep"
+    if any(difference.kind != "edit" for difference in found):
+        action = "create" if stored is MISSING else "update"
+    return Change(one.kind, action, one.uid, one.title, body, stored, one.wanted, found)
 
 
-def _dashboard(grafana: GrafanaPort, dashboard: Mapping[str, Any], folder_uid: str) -> Change:
-    uid, title = str(dashboard["uid"]), str(dashboard["title"])
-    wanted = {key: value for key, value in dashboard.items() if key not in SERVERS_OWN}
-    wanted["tags"] = [*dashboard.get("tags", []), MARK]
-    body = wanted | ({"schemaVersion": dashboard["schemaVersion"]} if "schemaVersion" in dashboard else {})
-    message = f"heliograph grafana apply ({digest(wanted)[:12]})"
-    answer = grafana.dashboard(uid)
-    if answer is None:
-        return Change("dashboard", "create", uid, title, _save(body, folder_uid, message))
-    stored = answer["dashboard"]
-    if MARK not in (stored.get("tags") or []):
-        raise Conflict(
-            f"dashboard {uid!r} ({stored.get('title')}) exists and was not made by `heliograph grafana`; "
-            f"give it another uid, or the tag {MARK!r} to let it be replaced"
-        )
-    part = project(stored, wanted)
-    lines = list(differences(part, wanted))
-    stored_folder = (answer.get("meta") or {}).get("folderUid") or ""
-    if stored_folder != folder_uid:
-        lines.append(f"folder: {stored_folder or 'top level'} -> {folder_uid or 'top level'}")
-    if digest(part) == digest(wanted) and stored_folder == folder_uid:
-        return Change("dashboard", "keep", uid, title, _save(body, folder_uid, message))
-    body["version"] = stored.get("version", 0)
-    return Change("dashboard", "update", uid, title, _save(body, folder_uid, message), tuple(lines))
+def _unwanted(
+    grafana: GrafanaPort, state: State, wanted: set[str], groups: set[str], *, force: bool, prune: bool
+) -> Iterator[Change]:
+    """Yield the objects that we made and no longer want."""
+    for name, kind in reversed(list(KINDS.items())):
+        for key, applied in sorted(state.objects.items()):
+            if key in wanted or kind.group not in groups or not key.startswith(f"{name}:"):
+                continue
+            uid = key.partition(":")[2]
+            title = str(applied.get("title") or applied.get("name") or uid)
+            stored = kind.read(grafana, uid)
+            if stored is MISSING:
+                state.objects.pop(key)
+            elif not prune:
+                yield Change(name, "unwanted", uid, title, applied, stored, applied)
+            else:
+                edited = not same(_without_schema(stored), _without_schema(applied))
+                found = Difference("overwrite" if force else "conflict", "all", applied, stored, MISSING)
+                yield Change(name, "delete", uid, title, MISSING, stored, MISSING, (found,) if edited else ())
 
 
-def _save(dashboard: Mapping[str, Any], folder_uid: str, message: str) -> Json:
-    return {"dashboard": dashboard, "folderUid": folder_uid, "message": message}
+def _without_schema(value: Any) -> Any:
+    return value if value is MISSING else {key: item for key, item in value.items() if key != "schemaVersion"}

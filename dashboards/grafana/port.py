@@ -1,4 +1,4 @@
-"""The interface to a Grafana server: seven calls by uid, and one family of errors.
+"""The interface to a Grafana server: its calls by uid, and one family of errors.
 
 This module does no HTTP. `backend` implements the interface through `grafana-api`; tests use the same backend with a
 test server. Numeric ids are not part of the interface: every server assigns its own.
@@ -68,6 +68,10 @@ class GrafanaPort(Protocol):
 
     def save_dashboard(self, dashboard: Mapping[str, Any], folder_uid: str, message: str) -> None:
         """Create the dashboard, or replace the version in ``dashboard["version"]``; `Conflict` if it is outdated."""
+        ...
+
+    def delete_dashboard(self, uid: str) -> None:
+        """Delete the dashboard, if it is still there."""
         ...
 
     def folder(self, uid: str) -> Json | None:

@@ -31,12 +31,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """An answer instead of the real one; `after` gives it once the request has been carried out."""
+    """An answer instead of the real one; `after` gives it once the request has been carried out. Status 0: none."""
 
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     after: bool = False
+    break_off: bool = False
+    """Announces twice the body and closes the connection after half of the announced bytes."""
+    wait: threading.Event | None = None
+    """The answer waits for this event, which lets the client time out."""
 
 
 class FakeGrafana:
@@ -86,6 +90,11 @@ class FakeGrafana:
                 return 200, {"dashboard": stored, "meta": {"folderUid": folder, "slug": "x", "isStarred": False}}
             case ["POST", "dashboards", "db"]:
                 return self._save(body)
+            case ["DELETE", "dashboards", "uid", uid]:
+                if uid not in self.dashboards:
+                    return 404, {"message": "Dashboard not found"}
+                stored, _ = self.dashboards.pop(uid)
+                return 200, {"title": stored["title"], "message": "Dashboard deleted", "id": stored["id"]}
             case ["GET", "folders"]:
                 return 200, list(self.folders.values())
             case ["GET", "folders", uid]:
@@ -153,7 +162,17 @@ class FakeGrafana:
                 path = self.path.removeprefix(f"{fake.prefix}/api")
                 fake.requests.append(Request(self.command, path, body))
                 mishap = fake.mishaps.popleft() if fake.mishaps else None
-                if mishap is not None and not mishap.after:
+                if mishap is not None and not mishap.status:
+                    mishap = None
+                if mishap is not None and mishap.wait is not None:
+                    mishap.wait.wait(30)
+                if mishap is not None and mishap.break_off:
+                    self.send_response(mishap.status)
+                    self.send_header("Content-Length", str(2 * len(mishap.body)))
+                    self.end_headers()
+                    self.wfile.write(mishap.body)
+                    self.close_connection = True
+                elif mishap is not None and not mishap.after:
                     self._send(mishap.status, mishap.body, mishap.headers)
                 elif not self.path.startswith(f"{fake.prefix}/api/"):
                     self._send(200, b"<html>Grafana</html>", {"Content-Type": "text/html"})

@@ -1,6 +1,6 @@
 """All boards of Grafana, one file each. They share variables, links and annotations.
 
-They are generated. ``heliograph grafana apply`` replaces manual changes on a server. The JSON in ``deploy/grafana`` is
+They are generated. ``heliograph grafana apply`` keeps manual changes on a server. The JSON in ``deploy/grafana`` is
 the same, for provisioning from files.
 """
 
