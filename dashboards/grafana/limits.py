@@ -49,11 +49,19 @@ class Limits:
         source = path or files("heliograph.dashboards.grafana") / "alerts.toml"
         self._given: Mapping[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
 
-    def __call__(self, alert: str, setting: str = "", at: float = _ABOVE_ZERO) -> Threshold:
-        """Return the threshold of an alert: the value of a setting, or `at` if it has none."""
+    def __call__(self, alert: str, setting: str = "", above: float = 0) -> Threshold:
+        """Return the threshold of an alert: the value of a setting plus `above`, or any value above 0."""
         own = self._given["alert"][alert]
-        value = float(own[setting]) if setting else at
+        value = float(own[setting]) + above if setting else _ABOVE_ZERO
         return Threshold(((value, _SEVERITY[own["severity"]]),), (alert,), self.runbooks)
+
+    def runbook(self, alert: str) -> Threshold:
+        """Return the runbook of an alert that has no threshold in the unit of a panel."""
+        return Threshold((), (alert,), self.runbooks)
+
+    def accepted(self) -> str:
+        """Return a matcher that excludes losses that a setting or an action accepts."""
+        return f'reason!~"{self._given["alert"]["UnrecoverableLoss"]["accepted"]}"'
 
     @property
     def objective(self) -> Threshold:
@@ -62,9 +70,9 @@ class Limits:
         return Threshold(((shortest, RED),), ("LatencyBudgetFastBurn",), self.runbooks)
 
     @property
-    def share(self) -> float:
-        """The share of messages that the strictest objective demands."""
-        return max(float(one["share"]) for one in self._given["objectives"].values())
+    def late(self) -> Mapping[str, float]:
+        """The share of messages that may be late, by objective."""
+        return {name: 1 - float(one["share"]) for name, one in self._given["objectives"].items()}
 
     @property
     def runbooks(self) -> str:

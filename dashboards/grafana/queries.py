@@ -149,9 +149,9 @@ def seen(name: str, *, where: str = NODE, keep: str = "", by: tuple[str, ...] = 
     return replace(_fold("max", inner, by), legend_labels=("receiver", "node"))
 
 
-def seen_rate(name: str, *, where: str = NODE) -> Query:
+def seen_rate(name: str, *, where: str = NODE, window: str = _INTERVAL) -> Query:
     """Increases per second of a counter of receivers as their sources see them."""
-    inner = _joined(f"rate({metric(f'tx_receiver.{name}')}{{{where}}}[{_INTERVAL}])")
+    inner = _joined(f"rate({metric(f'tx_receiver.{name}')}{{{where}}}[{window}])")
     return replace(_fold("sum", inner, _SEEN), legend_labels=("receiver", "node"))
 
 

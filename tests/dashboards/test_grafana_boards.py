@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, start_http_server
 
 from heliograph.dashboards.grafana.boards import boards, text
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
+from heliograph.engine import catalogue
 from heliograph.exporters.alerts.render import prometheus as rules
 from heliograph.exporters.alerts.render import records
 from heliograph.exporters.alerts.settings import load
-from heliograph.exporters.families import describe
+from heliograph.exporters.families import derived_family, describe
 from heliograph.monitor.behaviour import Behaviour
 from tests.deploy.live_fire import Fleet
 from tests.fleet import sample_fleet
@@ -43,9 +45,6 @@ NOT_HERE = {
     "latency_burn:rate1d": "needs a day of traffic",
     "latency_burn:rate3d": "needs days of traffic",
     "nak_ratio:rate5m": "needs minutes of traffic",
-    "heliograph_collector_": "needs a collector",
-    "heliograph_module_": "needs a module",
-    "exporter_success": "needs an exporter that pushes",
     "exporter_requests_refused": "needs a refused request",
 }
 """Families without data in this fleet, by reason."""
@@ -245,23 +244,45 @@ def test_states_are_shown_as_words() -> None:
         }
 
 
+@pytest.fixture(scope="module")
+def others() -> Iterator[int]:
+    """Serve the families of a collector, of modules and of exporters that push, which a fleet on one host lacks."""
+    found = [
+        derived_family(name, [(["x"] * len(one.labels), 1)])
+        for name, one in catalogue.derived().items()
+        if name.startswith(("collector_", "module_", "exporter_success"))
+    ]
+    registry = CollectorRegistry()
+    registry.register(type("Families", (), {"collect": lambda self: found})())
+    server, thread = start_http_server(0, "127.0.0.1", registry)
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 Asked = Callable[..., list[dict[str, Any]]]
 """Answers to a query at one moment, by default those of the host with `/metrics`."""
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
-    """A real Prometheus that has scraped the real exporter over a fleet for some moments, as two hosts.
-
-    The fleet is the sample fleet and a live one, in which one receiver is slow and one loses packets.
-    """
-    folder = tmp_path_factory.mktemp("prometheus")
-    segments = folder / "segments"
-    live = Fleet(folder)
-    sample_fleet(segments, 0)
+def segments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The sample fleet and a live one, in which one receiver is slow and one loses packets."""
+    live = Fleet(tmp_path_factory.mktemp("fleet"))
+    sample_fleet(live.segments, 0)
     live.actor("live", "feed", rate=2000, topics=["LIVE"], instance={"level": 3})
     for name, pause, options in (("live-slow", 1.0, {}), ("live-lossy", 0.0, {"inject_loss": 0.05})):
         live.actor(name, "receiver", topics=["LIVE"], pause=pause, options=options, instance={"level": 3})
+    yield live.segments
+    live.end_all()
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory, segments: Path, others: int) -> Iterator[Asked]:
+    """A real Prometheus that has scraped the real exporter over the fleets for some moments, as two hosts."""
+    folder = tmp_path_factory.mktemp("prometheus")
     exporter_port = free_port()
     (folder / "rules.yml").write_text(rules(SETTINGS).replace("    interval: 1m\n", "    interval: 1s\n"))
     config = folder / "prometheus.yml"
@@ -271,8 +292,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
         "scrape_configs:\n"
         + "".join(
             f"- {{job_name: {job}, metrics_path: {path}, static_configs: "
-            f"[{{targets: ['127.0.0.1:{exporter_port}'], labels: {{job: heliograph, instance: {job}}}}}]}}\n"
-            for job, path in (("basic", "/metrics"), ("detail", "/metrics/detail"))
+            f"[{{targets: ['127.0.0.1:{port}'], labels: {{job: heliograph, instance: {host}}}}}]}}\n"
+            for job, host, path, port in (
+                ("basic", "basic", "/metrics", exporter_port),
+                ("detail", "detail", "/metrics/detail", exporter_port),
+                ("others", "basic", "/metrics", others),
+            )
         )
     )
     export = [sys.executable, "-m", "heliograph.monitor.cli", "export", "prometheus"]
@@ -297,7 +322,6 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
             yield ask
         finally:
             exporter.terminate()
-            live.end_all()
 
 
 @each_target

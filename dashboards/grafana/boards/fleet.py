@@ -19,6 +19,7 @@ _RESTRICTED = q.seen("action", by=("node", "stream", "receiver")).then(f">= {wor
 def panels(limits: Limits) -> list[Panel]:
     """Return the panels of the board."""
     lag = limits("ReceiverFallingBehind", "seconds")
+    unwanted = f"{q.RECEIVER},{limits.accepted()}"
     naks, packets = (q.rate(f"rx_stream.{name}", q.RECEIVER) for name in ("naks_sent", "packets_received"))
     return [
         stat(
@@ -33,8 +34,9 @@ def panels(limits: Limits) -> list[Panel]:
             limits("ReceiverStalled"), zero="none",
         ),
         stat(
-            "Unrecoverable loss, 5 min", q.together("sum", q.amount("rx_stream.packets_lost", q.RECEIVER, window="5m")),
-            "short", "Packets that were not repaired in the last five minutes, over all receivers.",
+            "Unrecoverable loss, 5 min", q.together("sum", q.amount("rx_stream.packets_lost", unwanted, window="5m")),
+            "short", "Packets that were not repaired in the last five minutes, without losses that are accepted "
+            "by a setting or an action.",
             "always none. Each packet is data that an application does not get.",
             limits("UnrecoverableLoss"), zero="none",
         ),
@@ -147,7 +149,7 @@ def panels(limits: Limits) -> list[Panel]:
                 ),
                 "Memory": Column(q.total("instance.memory_used", q.NODE, "node"), "bytes"),
                 "Level": Column(
-                    q.most("instance.detail_level", q.NODE, "node"), "short", limits("DetailLeftOn", "level")
+                    q.most("instance.detail_level", q.NODE, "node"), "short", limits("DetailLeftOn", "level", above=0.5)
                 ),
             },
             "One line per node. Level: the level of detail of its statistics, 0 to 3.",

@@ -74,7 +74,7 @@ def panels(limits: Limits) -> list[Panel]:
             "Error bound of the clock offset", [q.most("rx_stream.clock_error_bound", q.RECEIVER, "node", "stream")],
             "s",
             "Half of the shortest round trip, and possible drift since.",
-            "far below the median latency.", limits("ClockUntrustworthy"), log=True, opens=to.RECEIVER, width=8,
+            "far below the median latency.", limits.runbook("ClockUntrustworthy"), log=True, opens=to.RECEIVER, width=8,
         ),
         lines(
             "Changes of clocks",

@@ -22,6 +22,8 @@ def panels(limits: Limits) -> list[Panel]:
         f"max by (job, instance, node, identity) (abs({q.metric('reconciliation_residual')}{{{q.NODE}}}))",
         ("node", "identity"),
     )
+    up = q.least("collector_host_up", q.HOST, "host")
+    silent = q.Query(f"1 - {up.expr}", up.by)
     events = [
         q.amount("stats_events_missed", q.HOST).named("of this host"),
         q.amount("collector_events_missed", q.HOST, "host").named("by the collector"),
@@ -109,9 +111,9 @@ def panels(limits: Limits) -> list[Panel]:
             "below a few intervals.", width=8,
         ),
         lines(
-            "Hosts that are silent", [q.least("collector_host_up", q.HOST, "host")], "short",
-            "1 while snapshots of the host arrive and are readable.", "1 on every line.",
-            limits("CollectorHostSilent", at=1), width=8,
+            "Hosts that are silent", [silent], "short",
+            "1 while no snapshots of the host arrive, or none that are readable.", "0 on every line.",
+            limits("CollectorHostSilent"), width=8,
         ),
         lines(
             "Snapshots lost or damaged",

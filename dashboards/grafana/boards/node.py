@@ -106,7 +106,7 @@ def panels(limits: Limits) -> list[Panel]:
         lines(
             "Level of detail", [q.most("instance.detail_level", q.NODE, "node")], "short",
             "Level of detail of the statistics, 0 to 3. Changes are annotations on every board.",
-            "the configured level. A higher level costs throughput.", limits("DetailLeftOn", "level"),
+            "the configured level. A higher level costs throughput.", limits("DetailLeftOn", "level", above=0.5),
         ),
         row("Sockets and packets"),
         lines(

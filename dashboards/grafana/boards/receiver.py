@@ -18,6 +18,7 @@ _SOURCES = q.JOB
 def panels(limits: Limits) -> list[Panel]:
     """Return the panels of the board."""
     lag = limits("ReceiverFallingBehind", "seconds")
+    unwanted = f"{q.RECEIVER},{limits.accepted()}"
     since = q.together("min", q.seen("slow_since", where=_SOURCES, keep="> 0"), zero=False).then("* 1000")
     return [
         timeline(
@@ -37,15 +38,15 @@ def panels(limits: Limits) -> list[Panel]:
         ),
         stat(
             "Lost for certain, 5 min",
-            q.together("sum", q.Query(
-                f'increase({q.metric("tx_receiver.lost_certain")}{{{_SOURCES},receiver=~"$receiver"}}[5m])')),
+            q.together("sum", q.seen_rate("lost_certain", where=_SOURCES, window="5m").then("* 300")),
             "short", "Packets that left the history before the receiver had them, counted by its sources.",
             "none.", limits("LossCertain"), zero="none", width=6,
         ),
         stat(
-            "Packets lost, 5 min", q.together("sum", q.amount("rx_stream.packets_lost", q.RECEIVER, window="5m")),
+            "Packets lost, 5 min", q.together("sum", q.amount("rx_stream.packets_lost", unwanted, window="5m")),
             "short",
-            "Packets that the receiver has given up.", "none.", limits("UnrecoverableLoss"), zero="none", width=6,
+            "Packets that the receiver has given up, without losses that a setting or an action accepts.", "none.",
+            limits("UnrecoverableLoss"), zero="none", width=6,
         ),
         row("Progress"),
         lines(
