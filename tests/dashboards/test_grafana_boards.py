@@ -305,7 +305,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory, segments: Path, others:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with serve(config, folder / "data") as server, subprocess.Popen(export, **quiet) as exporter:
         try:
-            server.wait_until("heliograph_node_up")
+            server.wait_until('heliograph_fleet_receiver_late{node="live-lossy"}')
+            server.wait_until("heliograph_node_host_hiccup_window_seconds")
             for step in range(1, 4 * MOMENTS):  # more often than moments pass (1.2 s): heartbeats must stay fresh
                 sample_fleet(segments, step // 4)
                 time.sleep(0.3)
