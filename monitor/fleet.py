@@ -44,7 +44,7 @@ __all__ = [
 
 _LOCATED = "losses_located_"
 _BOOKS = tuple(field.name for field in fields(Balance))
-_TRIM_CAUSES = ("count", "bytes", "age", "conflated", "priority")
+_TRIMMED = tuple(f"messages_trimmed_{cause}" for cause in ("count", "bytes", "age", "conflated", "priority"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _balance(interval: Interval, owner: InstanceState, item: ObjectState) -> Bal
     sender = interval.sender(stream, topic)
     expected = value_of(item, "next_message")
     delivered, lost = value_of(item, "messages_delivered"), value_of(item, "messages_lost")
-    trimmed = sum(value_of(item, f"messages_trimmed_{cause}") for cause in _TRIM_CAUSES)
+    trimmed = sum(value_of(item, cell) for cell in _TRIMMED)
     before_join = value_of(item, "messages_before_join")
     sent = max(value_of(sender[1], "next_message"), expected) if sender else None
     return Balance(
@@ -336,7 +336,9 @@ def _lag_before(interval: Interval, owner: InstanceState, item: ObjectState) -> 
     old = interval.earlier(owner, item)
     if old is None or interval.before is None:
         return None
-    return _lag(_balance(interval.at_its_start, owner, old), old)
+    sender = interval.at_its_start.sender(old.labels["stream"], old.labels["topic"])
+    ahead = value_of(sender[1], "next_message") - value_of(old, "next_message") if sender else 0
+    return max(0, ahead) + value_of(old, "queue_messages")
 
 
 def _nak_share(interval: Interval, stream: str, rx: ObjectState | None) -> float | None:

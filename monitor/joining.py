@@ -122,8 +122,8 @@ class Interval:
         """Increase of a counter; 0 when the object or the cell is missing."""
         if item is None:
             return 0
-        old = self.earlier(owner, item)
-        return max(0, value_of(item, cell) - (value_of(old, cell) if old else 0))
+        old, now = self.earlier(owner, item), item.values.get(cell, 0)
+        return max(0, now - old.values.get(cell, 0)) if old is not None else max(0, now)
 
     def rate(self, owner: InstanceState, item: ObjectState | None, cell: str) -> float:
         return self.change(owner, item, cell) / self.seconds(owner, item)
