@@ -1,4 +1,4 @@
-"""``heliograph grafana``: show the boards, compare them with a server, and apply them."""
+"""``heliograph grafana``: show the boards, compare boards and alerts with a server, and apply them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heliograph.monitor.errors import UserError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_ALERTS = Path("deploy/grafana")
 _DIFFERENT = 1
 _NEEDED = 3
 _PLANS = 3
@@ -27,6 +29,7 @@ examples:
   heliograph grafana diff                    # what differs, by board and panel; exit code 1 if anything does
   heliograph grafana plan                    # what apply would do
   heliograph grafana apply --prometheus-url http://127.0.0.1:9090
+  heliograph grafana apply --only alerts     # rules, contact points and policy, from `heliograph alerts render`
   heliograph grafana apply --force           # replace edits that were made in Grafana
   heliograph grafana plan --prune            # also delete what an earlier version installed; shows each deletion
   heliograph grafana diff --json | jq -r '.changes[].differences[] | select(.kind == "edit").path'
@@ -38,7 +41,7 @@ exit codes: 0 done, nothing differs; 1 diff: something differs; 2 a call failed;
 would change something.
 
 The variables keep the token out of the process list. It is the token of a service account with the role Editor (Admin
-for --prometheus-url).
+for --prometheus-url and for alerts; --only boards leaves alerts alone).
 """
 
 
@@ -46,9 +49,10 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Add ``heliograph grafana``."""
     parser = subparsers.add_parser(
         "grafana",
-        help="the Grafana boards: show them, compare them with a server, install them",
-        description="The Grafana boards, generated from the catalogue of statistics. `diff` and `plan` only read. "
-        "`apply` can be repeated; it keeps edits that were made in Grafana, and deletes nothing without --prune.",
+        help="the Grafana boards and alerts: show them, compare them with a server, install them",
+        description="The Grafana boards, generated from the catalogue of statistics, and the alerts. `diff` and `plan` "
+        "only read. `apply` can be repeated; it keeps edits that were made in Grafana, and deletes nothing without "
+        "--prune.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -57,9 +61,9 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show.add_argument("uid", nargs="?", default="heliograph-fleet", help="uid of the board (default: %(default)s)")
     show.set_defaults(run=_show)
     for name, text in (
-        ("diff", "show the differences between a server and the boards"),
+        ("diff", "show the differences between a server and what is wanted"),
         ("plan", "compare with a server and show what apply would change"),
-        ("apply", "install or update the boards on the server"),
+        ("apply", "install or update boards and alerts on the server"),
     ):
         action = actions.add_parser(
             name, help=text, description=text, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -73,6 +77,14 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         )
         action.add_argument(
             "--prometheus-url", metavar="URL", help="also create a data source for the Prometheus at this address"
+        )
+        action.add_argument("--only", choices=("boards", "alerts"), help="leave the other ones alone")
+        action.add_argument(
+            "--alerts",
+            type=Path,
+            metavar="DIR",
+            help=f"directory in which `heliograph alerts render` wrote the files of Grafana (default: {_ALERTS}, if it "
+            "is there)",
         )
         if name != "diff":
             action.add_argument("--force", action="store_true", help="replace edits that were made in Grafana")
@@ -103,13 +115,17 @@ def _provision(args: argparse.Namespace) -> int:
         from heliograph.dashboards.grafana.backend import GrafanaApiBackend
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[grafana]") from error
+    from heliograph.dashboards.grafana.alerts import load
     from heliograph.dashboards.grafana.boards import boards
     from heliograph.dashboards.grafana.plan import Wish, apply, data_source, plan
     from heliograph.dashboards.grafana.port import Conflict
 
     grafana = GrafanaApiBackend(args.url, token)
     source = data_source(args.prometheus_url) if args.prometheus_url else None
-    wish = Wish(boards(), args.folder, source)
+    rules = None
+    if args.only != "boards" and (args.only or args.alerts or _ALERTS.is_dir()):
+        rules = load(args.alerts or _ALERTS)
+    wish = Wish(None if args.only == "alerts" else boards(), args.folder, source, rules)
     done = 0
 
     def progress(change: Change) -> None:

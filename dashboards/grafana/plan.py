@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from heliograph.dashboards.grafana import alerts
+from heliograph.dashboards.grafana.alerts import Alerts
 from heliograph.dashboards.grafana.compare import MISSING, Difference, Merge, digest, same
 from heliograph.dashboards.grafana.objects import KINDS, MARK, Managed
 from heliograph.dashboards.grafana.port import Conflict, GrafanaError, GrafanaPort, Json
@@ -33,6 +35,8 @@ class Wish:
     folder: str = ""
     """Title of the Grafana folder; empty: the top level."""
     data_source: Mapping[str, Any] | None = None
+    alerts: Alerts | None = None
+    """None: alerts are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +134,15 @@ def plan(grafana: GrafanaPort, wish: Wish, *, force: bool = False, prune: bool =
     if wish.folder:
         changes.append(folder := _folder(grafana, wish.folder))
         folder_uid = folder.uid
-    wanted = sorted(_wanted(wish, folder_uid), key=lambda one: list(KINDS).index(one.kind))
+    wanted, notes = list(_wanted(wish, folder_uid)), [state.note] if state.note else []
+    if wish.alerts is not None:
+        objects, missing = alerts.wanted(grafana, wish.alerts, folder_uid)
+        wanted += objects
+        notes += missing
+    wanted.sort(key=lambda one: list(KINDS).index(one.kind))
     changes += [_compared(grafana, one, state, force=force) for one in wanted]
-    groups = {"boards"} if wish.boards is not None else set()
+    groups = {name for name, part in (("boards", wish.boards), ("alerts", wish.alerts)) if part is not None}
     changes += _unwanted(grafana, state, {one.key for one in wanted}, groups, force=force, prune=prune)
-    notes = [state.note] if state.note else []
     if state.unfinished:
         notes.append(f"the last apply did not finish; it may have changed {', '.join(state.unfinished)}")
     return Plan(tuple(changes), state, folder_uid, tuple(notes))
@@ -187,7 +195,7 @@ def apply(grafana: GrafanaPort, planned: Plan, progress: Callable[[Change], None
 
 def _execute(grafana: GrafanaPort, change: Change) -> None:
     kind = KINDS[change.kind]
-    if change.kind != "dashboard" or change.action == "delete":  # Grafana checks the version of a saved dashboard
+    if kind.checked or change.action == "delete":
         now = kind.read(grafana, change.uid)
         if (now is MISSING) != (change.stored is MISSING) or digest(now or None) != digest(change.stored or None):
             raise Conflict(f"{change.kind} {change.uid!r} changed in the meantime; plan again")
@@ -248,7 +256,10 @@ def _compared(grafana: GrafanaPort, one: Managed, state: State, *, force: bool) 
 def _unwanted(
     grafana: GrafanaPort, state: State, wanted: set[str], groups: set[str], *, force: bool, prune: bool
 ) -> Iterator[Change]:
-    """Yield the objects that we made and no longer want."""
+    """Yield the objects that we made and no longer want; forget those that are gone."""
+    if "alerts" in groups:  # a group of rules goes with its last rule
+        for key in [key for key in state.objects if key.startswith("alert group:") and key not in wanted]:
+            state.objects.pop(key)
     for name, kind in reversed(list(KINDS.items())):
         for key, applied in sorted(state.objects.items()):
             if key in wanted or kind.group not in groups or not key.startswith(f"{name}:"):

@@ -7,7 +7,7 @@ test server. Numeric ids are not part of the interface: every server assigns its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from heliograph.monitor.errors import UserError
 
@@ -92,4 +92,16 @@ class GrafanaPort(Protocol):
 
     def save_data_source(self, body: Mapping[str, Any], *, exists: bool) -> None:
         """Create the data source with ``body["uid"]``, or update it when it exists."""
+        ...
+
+    def alerting(self, path: str) -> Any:
+        """Return an object or a list of the provisioning API of alerts, such as ``alert-rules/UID``."""
+        ...
+
+    def save_alerting(self, method: Literal["POST", "PUT"], path: str, body: Mapping[str, Any]) -> None:
+        """Create (POST) or replace (PUT) an object, so that it stays editable in Grafana."""
+        ...
+
+    def delete_alerting(self, path: str) -> None:
+        """Delete an object, if it is still there."""
         ...

@@ -201,9 +201,43 @@ def _grafana_rule(alert: Alert) -> dict[str, Any]:
     }
 
 
+def grafana_routes(settings: Settings) -> str:
+    """Return the contact points and the notification policy that `heliograph grafana apply` sets.
+
+    Grafana must not read this file: a policy from a file replaces those of all other users.
+    """
+    points = [
+        {
+            "uid": f"heliograph-{one.severity}",
+            "name": one.receiver,
+            "type": "webhook",
+            "settings": {"url": one.webhook, "httpMethod": "POST"},
+            "disableResolveMessage": False,
+        }
+        for one in settings.routes
+        if one.webhook
+    ]
+    policy = {
+        "object_matchers": [["alertname", "=~", f"{PREFIX}.+"]],
+        "group_by": ["alertname", "instance", "node"],
+        "group_wait": settings.wait,
+        "group_interval": settings.interval,
+        "routes": [
+            {
+                "receiver": one.receiver,
+                "object_matchers": [["severity", "=", one.severity]],
+                "repeat_interval": one.repeat,
+            }
+            for one in settings.routes
+        ],
+    }
+    return json.dumps({"contactPoints": points, "policy": policy}, indent=1) + "\n"
+
+
 FILES: Mapping[str, tuple[str, Callable[[Settings], str]]] = {
     "prometheus": ("prometheus/rules/heliograph.yml", prometheus),
     "alertmanager": ("alertmanager/alertmanager.yml", alertmanager),
     "grafana": ("grafana/alerting/heliograph.json", grafana),
+    "grafana-routes": ("grafana/notifications/heliograph.json", grafana_routes),
 }
 """By kind: path below the output directory, and the renderer."""

@@ -51,6 +51,10 @@ class FakeGrafana:
         self.dashboards: dict[str, tuple[Json, str]] = {}
         self.folders: dict[str, Json] = {}
         self.data_sources: dict[str, Json] = {}
+        self.contact_points: dict[str, Json] = {}
+        self.rules: dict[str, Json] = {}
+        self.intervals: dict[str, int] = {}
+        self.policies: Json = {"receiver": "default", "group_by": ["x"], "routes": [{"receiver": "default"}]}
         self.requests: list[Request] = []
         self.mishaps: deque[Mishap] = deque()
         self.may_write = True
@@ -115,7 +119,46 @@ class FakeGrafana:
                 if uid not in self.data_sources:
                     return 404, {"message": "Data source not found"}
                 return 200, self._keep_data_source(body, version=self.data_sources[uid]["version"] + 1)
+            case [_, "v1", "provisioning", *rest]:
+                return self._provision(method, rest, body)
         return 404, {"message": "Not found"}
+
+    def _provision(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
+        match [method, *path]:
+            case ["GET", "contact-points"]:
+                return 200, list(self.contact_points.values())
+            case ["GET", "policies"]:
+                return 200, self.policies
+            case ["PUT", "policies"]:
+                names = {point["name"] for point in self.contact_points.values()}
+                if any(leaf["receiver"] not in names for one in body["routes"] for leaf in one.get("routes", [])):
+                    return 400, {"message": "receiver does not exist"}
+                self.policies = body
+                return 202, {"message": "policies updated"}
+            case ["GET", "folder", folder, "rule-groups", name]:
+                rules = [rule for rule in self.rules.values() if rule["ruleGroup"] == name]
+                interval = self.intervals.get(name, 60)
+                group = {"title": name, "folderUid": folder, "interval": interval, "rules": rules}
+                return (200, group) if rules else (404, {"message": "rule group not found"})
+            case ["PUT", "folder", _, "rule-groups", name]:
+                self.intervals[name] = body["interval"]
+                self.rules = {uid: rule for uid, rule in self.rules.items() if rule["ruleGroup"] != name}
+                self.rules |= {rule["uid"]: rule for rule in body["rules"]}
+                return 200, body
+        store = {"contact-points": self.contact_points, "alert-rules": self.rules}[path[0]]
+        uid = path[1] if len(path) > 1 else body["uid"]
+        if method == "POST" and uid in store:
+            return 409, {"message": "the uid exists already"}
+        if method != "POST" and uid not in store:
+            return 404, {"message": "not found"}
+        if method == "DELETE":
+            del store[uid]
+            return 204, None
+        if method != "GET":
+            if body.get("folderUID", "heliograph") not in {*self.folders, "heliograph"}:
+                return 422, {"message": "unknown folder"}
+            store[uid] = body | {"provenance": ""} | ({"id": 5, "updated": "now"} if store is self.rules else {})
+        return 200, store[uid]
 
     def _save(self, body: Json) -> tuple[int, Any]:
         wanted = json.loads(json.dumps(body["dashboard"]))
@@ -178,6 +221,8 @@ class FakeGrafana:
                     self._send(200, b"<html>Grafana</html>", {"Content-Type": "text/html"})
                 elif self.headers.get("Authorization") != f"Bearer {TOKEN}":
                     self._send(401, b'{"message":"Invalid API key"}')
+                elif "/provisioning/" in path and body and self.headers.get("X-Disable-Provenance") != "true":
+                    self._send(400, b'{"message":"this would lock the object for editors"}')
                 else:
                     status, answer = fake.answer(self.command, path, body)
                     if mishap is not None:

@@ -23,6 +23,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
+_WRITTEN_OTHERWISE = {"for": "string"}
+"""The document has an integer here; Grafana reads and writes a text such as 5m."""
 
 
 class Description:
@@ -69,7 +71,9 @@ class Description:
             properties = schema.get("properties")
             yield from (f"{place} lacks {name}" for name in schema.get("required", []) if name not in value)
             for name, item in value.items():
-                if properties and name in properties:
+                if name in _WRITTEN_OTHERWISE:
+                    yield from self._check({"type": _WRITTEN_OTHERWISE[name]}, item, f"{place}.{name}")
+                elif properties and name in properties:
                     yield from self._check(properties[name], item, f"{place}.{name}")
                 elif properties:
                     yield f"{place} has no {name}"

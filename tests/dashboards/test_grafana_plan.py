@@ -492,7 +492,7 @@ def test_the_command_plans_applies_and_then_has_nothing_to_do(
 ) -> None:
     from heliograph.dashboards.grafana.commands import command
 
-    there = ["--url", server.url, "--token", TOKEN]
+    there = ["--url", server.url, "--token", TOKEN, "--only", "boards"]
     assert run(["plan", *there, "--check"], command) == 3
     assert "+ dashboard 'Heliograph fleet' (uid heliograph-fleet): create" in capsys.readouterr().out
     assert run(["apply", *there], command) == 0
@@ -504,7 +504,7 @@ def test_the_command_plans_applies_and_then_has_nothing_to_do(
 def test_diff_exits_with_1_when_something_differs(server: FakeGrafana, capsys: pytest.CaptureFixture[str]) -> None:
     from heliograph.dashboards.grafana.commands import command
 
-    there = ["--url", server.url, "--token", TOKEN]
+    there = ["--url", server.url, "--token", TOKEN, "--only", "boards"]
     assert run(["diff", *there], command) == 1
     assert run(["apply", *there], command) == 0
     capsys.readouterr()
@@ -529,7 +529,7 @@ def test_diff_exits_with_1_when_something_differs(server: FakeGrafana, capsys: p
 def test_apply_exits_with_3_on_a_conflict(server: FakeGrafana, capsys: pytest.CaptureFixture[str]) -> None:
     from heliograph.dashboards.grafana.commands import command
 
-    there = ["--url", server.url, "--token", TOKEN]
+    there = ["--url", server.url, "--token", TOKEN, "--only", "boards"]
     assert run(["apply", *there], command) == 0
     del server.dashboards["heliograph-state"]
     server.dashboards["heliograph-fleet"][0]["title"] = "Mine"
@@ -546,7 +546,7 @@ def test_apply_plans_again_when_somebody_saved_meanwhile(
 ) -> None:
     from heliograph.dashboards.grafana.commands import command
 
-    there = ["--url", server.url, "--token", TOKEN]
+    there = ["--url", server.url, "--token", TOKEN, "--only", "boards"]
     # reads of the record, the folder by uid, all folders and the boards, and the new folder; then the record
     server.mishaps.extend([Mishap(0)] * (len(boards()) + 4))
     server.mishaps.append(Mishap(412, b'{"message":"changed"}'))
