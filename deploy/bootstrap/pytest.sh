@@ -18,7 +18,6 @@ fi
 
 failures=build/pytest/v/cache/lastfailed
 once_more_at_most=3
-live_fire=tests/deploy/test_live_fire.py
 
 # run PYTEST_ARGUMENTS...: succeeds when all pass, a few of them perhaps only alone.
 run() {
@@ -36,8 +35,7 @@ run() {
 }
 
 bad=0
-run --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/bench --ignore tests/history \
-    --ignore "$live_fire" || bad=1
+run --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/bench --ignore tests/history || bad=1
 run tests/history || bad=1
-run tests/e2e tests/bench "$live_fire" || bad=1
+run tests/e2e tests/bench || bad=1
 exit "$bad"

@@ -276,9 +276,9 @@ SHORT = (
 )
 """These run side by side."""
 
-FULL: tuple[tuple[Fault, ...], ...] = (
-    SHORT,
-    (
+GROUPS: Mapping[str, tuple[Fault, ...]] = {
+    "processes": SHORT,
+    "slow": (
         Fault(
             "ReceiverFallingBehind",
             "slow",
@@ -287,6 +287,8 @@ FULL: tuple[tuple[Fault, ...], ...] = (
             lambda f: f.end("slow"),
             150,
         ),
+    ),
+    "unmatched": (
         Fault(
             "ReceiverUnmatched",
             "deaf",
@@ -295,6 +297,8 @@ FULL: tuple[tuple[Fault, ...], ...] = (
             lambda f: f.end("deaf"),
             110,
         ),
+    ),
+    "lossy": (
         Fault(
             "NakRatioHigh",
             "flood",
@@ -304,6 +308,8 @@ FULL: tuple[tuple[Fault, ...], ...] = (
             240,
             150,
         ),
+    ),
+    "invalid": (
         Fault(
             "ForeignOrInvalidPackets",
             "charlie",
@@ -314,7 +320,7 @@ FULL: tuple[tuple[Fault, ...], ...] = (
             120,
         ),
     ),
-    (
+    "source": (
         Fault(
             "PublisherSilent",
             "",
@@ -325,7 +331,7 @@ FULL: tuple[tuple[Fault, ...], ...] = (
             90,
         ),
     ),
-    (
+    "exporter": (
         Fault(
             "NodeDown",
             "",
@@ -336,20 +342,52 @@ FULL: tuple[tuple[Fault, ...], ...] = (
             90,
         ),
     ),
-)
+}
+"""Faults of a group run side by side; the groups run one after another, or alone by their names."""
 
 
-def fire(fleet: Fleet, notes: Notes, faults: tuple[Fault, ...]) -> list[tuple[Fault, float, float]]:
-    """Inject faults side by side, wait for their alerts, repair, wait for the resolutions; return the times."""
+def fire(
+    fleet: Fleet, notes: Notes, faults: tuple[Fault, ...], note: Callable[[Fault, Mapping[str, Any]], None]
+) -> list[str]:
+    """Inject faults side by side, wait for their alerts, repair, wait for the resolutions.
+
+    Calls `note` with each time as soon as it is known, and repairs every fault in any case.
+
+    Returns:
+        What did not happen in time.
+    """
+    missing = []
+
+    def within(what: str, table: Mapping[tuple[str, str], float], fault: Fault, since: float, limit: float) -> None:
+        try:
+            left = max(0.0, since + limit - time.monotonic())
+            note(fault, {what: round(notes.wait(table, (fault.alert, fault.node), left) - since, 1)})
+        except AssertionError as failure:
+            missing.append(str(failure))
+            note(fault, {"failure": str(failure)})
+
     began = {}
     for fault in faults:
         notes.fired.pop((fault.alert, fault.node), None)
         began[fault] = time.monotonic()
         fault.inject(fleet)
-    seen = {f: notes.wait(notes.fired, (f.alert, f.node), f.fires) - began[f] for f in faults}
+    for fault in faults:
+        within("fired", notes.fired, fault, began[fault], fault.fires)
     healed = {}
     for fault in faults:
         notes.resolved.pop((fault.alert, fault.node), None)
         healed[fault] = time.monotonic()
         fault.heal(fleet)
-    return [(f, seen[f], notes.wait(notes.resolved, (f.alert, f.node), f.resolves) - healed[f]) for f in faults]
+    for fault in faults:
+        if (fault.alert, fault.node) in notes.fired:
+            within("resolved", notes.resolved, fault, healed[fault], fault.resolves)
+    wanted = {(fault.alert, fault.node) for fault in faults}
+    first = min(began.values())
+    also = {
+        f"{alert} {node}".strip(): round(at - first, 1)
+        for (alert, node), at in sorted(notes.fired.items())
+        if at >= first and (alert, node) not in wanted
+    }
+    for fault in faults:
+        note(fault, {"also": also})
+    return missing

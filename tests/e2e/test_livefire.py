@@ -1,0 +1,134 @@
+"""Live fire: real faults in a real fleet reach a webhook through Prometheus and Alertmanager, and resolve.
+
+`make test` runs the short form: a healthy fleet in bursts raises nothing, then three faults. `make live-fire` runs all
+groups of faults, or those that FAULTS names. Every time is written to build/live_fire.json as soon as it is known;
+LIVE_FIRE.md is composed of the times of the present commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph.exporters.alerts.settings import load
+from tests.deploy.live_fire import GROUPS, KEEP, ROOT, SETTINGS, Fault, Notes, fire, house
+
+WANTED = os.environ.get("LIVE_FIRE", "processes")
+NAMES = list(GROUPS) if WANTED == "all" else WANTED.split()
+MEASURED = "LIVE_FIRE" in os.environ
+QUIET_SECONDS = 90.0 if MEASURED else 30.0
+OF_THE_HOST = {"HostHiccupHigh", "DutyCycleOverrun"}
+"""True alerts of a test machine that is busy with other work."""
+TABLE = ROOT / "tests/deploy/LIVE_FIRE.md"
+RESULTS = ROOT / "build/live_fire.json"
+NOT_CAUSED = {
+    "ClockStepped": "the wall clock of the host would have to be set",
+    "DetailLeftOn": "the condition must hold for an hour",
+    "DutyCycleOverrun": "the test cannot separate it from the load of the host",
+    "HostHiccupHigh": "the test cannot separate it from the load of the host",
+    "JitterAboveHost": "the condition must hold for 10 minutes on a host that is quiet",
+    "LatencyBudgetFastBurn": "the rule needs half an hour of data",
+    "LatencyBudgetSlowBurn": "the rule needs 6 hours of data",
+    "LatencyTailShift": "the rule compares with the past week",
+    "MemoryExhaustionPredicted": "the rule needs half an hour of growth",
+    "ReconciliationResidual": "only a fault of the engine causes it",
+    "Watchdog": "it always fires; each run begins when it arrives",
+}
+
+pytestmark = [
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(
+        not (shutil.which("prometheus") and shutil.which("prometheus-alertmanager")),
+        reason="prometheus or prometheus-alertmanager is not installed",
+    ),
+]
+
+
+def commit() -> str:
+    """The commit, with a mark when the measured parts differ from it."""
+    parts = ["engine", "monitor", "exporters", "deploy"]
+    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+    same = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *parts], cwd=ROOT, check=False).returncode == 0
+    return head.stdout.decode().strip() + ("" if same else " with changes")
+
+
+class Results:
+    """Times of the present commit, kept in a file from run to run."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.commit = commit()
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        self.rows: dict[str, dict[str, Any]] = kept["rows"] if kept.get("commit") == self.commit else {}
+
+    def say(self, text: str) -> None:
+        print(f"{time.monotonic() - self.began:6.0f} s  {text}", flush=True)
+
+    def drop(self, faults: tuple[Fault, ...]) -> None:
+        """Forget earlier times of these faults."""
+        for fault in faults:
+            self.rows.pop(f"{fault.alert} {fault.about}", None)
+
+    def note(self, fault: Fault, more: Mapping[str, Any]) -> None:
+        """Add to the row of a fault and write the file."""
+        self.say(f"{fault.alert} {fault.node}: {dict(more)}")
+        row = self.rows.setdefault(f"{fault.alert} {fault.about}", {})
+        row.update(alert=fault.alert, about=fault.about, load=round(os.getloadavg()[0], 1), **more)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps({"commit": self.commit, "rows": self.rows}, indent=1) + "\n")
+
+    def table(self) -> str:
+        """The text of LIVE_FIRE.md."""
+        whole = [row for row in self.rows.values() if "resolved" in row and "failure" not in row]
+        done = {row["alert"] for row in whole}
+        rest = sorted(load(SETTINGS).alerts.keys() - done)
+        return "\n".join(
+            [
+                "# Live fire",
+                "",
+                "Times from the fault to the notification, and from the repair to its resolution, by `make live-fire`",
+                f"at commit {self.commit}. Load is the load average of the host, which has {os.cpu_count()} cores.",
+                f"`keep` is {KEEP} here; with the shipped settings an alert resolves later by its `keep` less {KEEP}.",
+                "",
+                "| alert | fault | time to fire | time to resolve | load |",
+                "| --- | --- | --- | --- | --- |",
+                *("| {alert} | {about} | {fired:.0f} s | {resolved:.0f} s | {load} |".format(**row) for row in whole),
+                "",
+                "| alert without a time | reason |",
+                "| --- | --- |",
+                *(f"| {name} | {NOT_CAUSED.get(name, 'not measured at this commit')} |" for name in rest),
+                "",
+            ]
+        )
+
+
+def test_a_healthy_fleet_raises_nothing_and_faults_reach_the_webhook_and_resolve(tmp_path: Path) -> None:
+    notes = Notes()
+    results = Results()
+    missing = []
+    with house(tmp_path, notes) as fleet:
+        notes.wait(notes.fired, ("Watchdog", ""), 150)
+        results.say("the fleet runs")
+        threading.Event().wait(QUIET_SECONDS)
+        raised = {alert for alert, _ in notes.fired} - OF_THE_HOST
+        assert raised == {"Watchdog"}, "a healthy fleet in bursts raises nothing"
+        for name in NAMES:
+            results.say(f"faults: {name}")
+            results.drop(GROUPS[name])
+            missing += fire(fleet, notes, GROUPS[name], results.note)
+            if MEASURED:
+                TABLE.write_text(results.table())
+    for alert in notes.texts:
+        said = str(alert["annotations"])
+        assert "<no value>" not in said
+        assert "error" not in said.lower()
+    assert not missing
