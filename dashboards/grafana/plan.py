@@ -139,6 +139,9 @@ def plan(grafana: GrafanaPort, wish: Wish, *, force: bool = False, prune: bool =
         objects, missing = alerts.wanted(grafana, wish.alerts, folder_uid)
         wanted += objects
         notes += missing
+        source = data_source("")["uid"]
+        if wish.data_source is None and KINDS["data source"].read(grafana, source) is MISSING:
+            notes.append(f"the alert rules query the data source {source!r}, which is absent; pass --prometheus-url")
     wanted.sort(key=lambda one: list(KINDS).index(one.kind))
     changes += [_compared(grafana, one, state, force=force) for one in wanted]
     groups = {name for name, part in (("boards", wish.boards), ("alerts", wish.alerts)) if part is not None}

@@ -46,6 +46,7 @@ def test_alerts_are_created_editable_and_a_second_plan_is_empty(server: FakeGraf
         "notification policy",
     ]
     assert len([note for note in planned.notes if "no contact point" in note]) == 3
+    assert "--prometheus-url" in planned.notes[-1]
     assert apply(grafana, planned) == 6
     assert not plan(grafana, wish(sample())).differs
     assert {rule["for"] for rule in server.rules.values()} >= {"2m"}

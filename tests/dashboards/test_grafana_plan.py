@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.dashboards.grafana.backend import GrafanaApiBackend
 from heliograph.dashboards.grafana.boards import boards
-from heliograph.dashboards.grafana.plan import MARK, Plan, Wish, apply, data_source, plan
+from heliograph.dashboards.grafana.plan import MARK, Change, Plan, Wish, apply, data_source, plan
 from heliograph.dashboards.grafana.port import (
     Conflict,
     Forbidden,
@@ -350,13 +350,28 @@ def test_a_failure_names_the_call_and_the_answer(server: FakeGrafana, status: in
 
 
 def test_no_answer_in_time_is_named_with_its_doubt(server: FakeGrafana) -> None:
+    planned = plan(connect(server), Wish([BOARD]))
     grafana = GrafanaApiBackend(server.url, TOKEN, timeout=0.2, sleep=lambda _: None)
-    planned = plan(grafana, Wish([BOARD]))
     release = threading.Event()
     server.mishaps.append(Mishap(200, b"{}", wait=release))
     with pytest.raises(Unreachable, match=r"did not answer in time for saving dashboard.*may have been carried out"):
         apply(grafana, planned)
     release.set()
+
+
+def test_an_interrupt_is_recorded_and_the_next_apply_goes_on(server: FakeGrafana) -> None:
+    grafana = connect(server)
+    wish = Wish([BOARD | {"uid": f"b{number}"} for number in range(3)])
+
+    def interrupt(_: Change) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        apply(grafana, plan(grafana, wish), interrupt)
+    rest = plan(grafana, wish)
+    assert rest.notes == ("the last apply did not finish; it may have changed dashboard:b1, dashboard:b2",)
+    assert apply(grafana, rest) == 2
+    assert not plan(grafana, wish).differs
 
 
 def test_half_an_answer_is_named(server: FakeGrafana) -> None:
