@@ -81,7 +81,7 @@ def joined_series(selection: Selection) -> int:
 @cache
 def _joined_series(detail: bool) -> int:
     selection = Selection(detail)
-    sizes = {"class": len(JUDGED), "late": len(Blame)}
+    sizes = {"class": min(len(JUDGED), len(selection.classes) + 1), "late": len(Blame)}
     prefix = "fleet_receiver_"
     found = (name.removeprefix(prefix) for name in catalogue.derived() if name.startswith(prefix))
     return sum(sizes.get(name, 1) for name in found if selection.has("fleet_receiver", name))

@@ -210,10 +210,12 @@ def fleet_families(
             yield Table(form, [Column(labels, [value(row) for row in rows])])
     form = _derived_form("fleet_receiver_class")
     if form.is_named(selection.names):
-        yield Table(
-            form,
-            [Column(labels, [int(row.behaviour is item) for row in rows], ("class", item.value)) for item in JUDGED],
-        )
+        columns = []
+        for item in JUDGED:
+            other = 0 if item in selection.classes else None
+            holds = [1 if row.behaviour is item else other for row in rows]
+            columns.append(Column(labels, holds, ("class", item.value)))
+        yield Table(form, columns)
     form = _derived_form("fleet_receiver_late")
     if selection.has("fleet_receiver", "late") and form.is_named(selection.names):
         lates = [[int(row.late.blame is item) if row.late else None for row in rows] for item in Blame]

@@ -7,13 +7,22 @@ from dataclasses import dataclass
 
 from heliograph.exporters.buckets import BOUNDS_NS
 from heliograph.exporters.items import Item
+from heliograph.monitor.behaviour import JUDGED, Behaviour
 from heliograph.monitor.fleet import ReceiverRow
 
-__all__ = ["BASIC", "BASIC_BOUNDS_NS", "EVERYTHING", "Selection", "of_query"]
+__all__ = ["BASIC", "BASIC_BOUNDS_NS", "BASIC_CLASSES", "EVERYTHING", "Selection", "of_query"]
 
 BASIC: Mapping[str, frozenset[str]] = {
     "receiver": frozenset(
-        {"messages_delivered", "messages_lost", "queue_bytes", "queue_limit_bytes", "total_latency"},
+        {
+            "interarrival_jitter",
+            "latency_invalid_samples",
+            "messages_delivered",
+            "messages_lost",
+            "queue_bytes",
+            "queue_limit_bytes",
+            "total_latency",
+        }
     ),
     "fleet_receiver": frozenset({"class", "lag_seconds", "latency_trusted", "nak_share", "queue_ratio"}),
 }
@@ -21,6 +30,9 @@ BASIC: Mapping[str, frozenset[str]] = {
 thousand of these objects. All other objects are shown whole."""
 BASIC_BOUNDS_NS = (100_000, 1_000_000, 10_000_000, 100_000_000)
 """Bounds of the buckets of a receiver's histogram in ``/metrics``."""
+
+BASIC_CLASSES = (Behaviour.FALLING_BEHIND, Behaviour.STALLED, Behaviour.STOPPED)
+"""Classes of a receiver that have a series in ``/metrics`` also while they do not hold: alerts average them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,11 @@ class Selection:
     def bounds_ns(self, scope: str) -> Sequence[int]:
         """Return the bounds of the buckets of a scope's histograms."""
         return BOUNDS_NS if self.detail or scope not in BASIC else BASIC_BOUNDS_NS
+
+    @property
+    def classes(self) -> Sequence[Behaviour]:
+        """The classes of a receiver that have a series also while they do not hold."""
+        return JUDGED if self.detail else BASIC_CLASSES
 
     def items(self, found: Iterable[Item]) -> list[Item]:
         """Return the items of the topics and receivers."""
