@@ -34,7 +34,7 @@ def width_of(text: str) -> int:
 
 
 def cut(text: str, width: int | None) -> str:
-    """Return a text in at most so many cells; an ellipsis shows that something is missing."""
+    """Return a text in at most `width` cells; an ellipsis shows that something is missing."""
     if width is None or width_of(text) <= width:
         return text
     kept = []
