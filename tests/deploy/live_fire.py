@@ -228,7 +228,7 @@ class Fault:
     fires: float
     """Longest time until the notification, seconds."""
     resolves: float = 60.0
-    """Longest time from the repair to the notification."""
+    """Longest time from the repair to the notification: at least the range of the rule and `KEEP`."""
 
 
 def _garbage(fleet: Fleet) -> None:
@@ -286,6 +286,7 @@ GROUPS: Mapping[str, tuple[Fault, ...]] = {
             lambda f: f.actor("slow", "receiver", pause=3.0),
             lambda f: f.end("slow"),
             150,
+            90,
         ),
     ),
     "unmatched": (
@@ -364,7 +365,7 @@ def fire(
             note(fault, {what: round(notes.wait(table, (fault.alert, fault.node), left) - since, 1)})
         except AssertionError as failure:
             missing.append(str(failure))
-            note(fault, {"failure": str(failure)})
+            note(fault, {"failure": str(failure), f"{what}_limit": limit})
 
     began = {}
     for fault in faults:

@@ -88,9 +88,17 @@ class Results:
 
     def table(self) -> str:
         """The text of LIVE_FIRE.md."""
-        whole = [row for row in self.rows.values() if "resolved" in row and "failure" not in row]
-        done = {row["alert"] for row in whole}
-        rest = sorted(load(SETTINGS).alerts.keys() - done)
+        rows = self.rows.values()
+        caused = {fault.alert for faults in GROUPS.values() for fault in faults}
+        rest = sorted(load(SETTINGS).alerts.keys() - {row["alert"] for row in rows})
+
+        def seconds(row: Mapping[str, Any], what: str) -> str:
+            late = row.get(f"{what}_limit")
+            return f"not in {late:.0f} s" if late else f"{row[what]:.0f} s" if what in row else "-"
+
+        def reason(name: str) -> str:
+            return NOT_CAUSED.get(name, "not measured at this commit" if name in caused else "no fault is written yet")
+
         return "\n".join(
             [
                 "# Live fire",
@@ -101,11 +109,15 @@ class Results:
                 "",
                 "| alert | fault | time to fire | time to resolve | load |",
                 "| --- | --- | --- | --- | --- |",
-                *("| {alert} | {about} | {fired:.0f} s | {resolved:.0f} s | {load} |".format(**row) for row in whole),
+                *(
+                    f"| {row['alert']} | {row['about']} | {seconds(row, 'fired')} | {seconds(row, 'resolved')} "
+                    f"| {row['load']} |"
+                    for row in rows
+                ),
                 "",
                 "| alert without a time | reason |",
                 "| --- | --- |",
-                *(f"| {name} | {NOT_CAUSED.get(name, 'not measured at this commit')} |" for name in rest),
+                *(f"| {name} | {reason(name)} |" for name in rest),
                 "",
             ]
         )
