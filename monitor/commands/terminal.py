@@ -13,7 +13,7 @@ import tty
 from collections.abc import Callable, Sequence
 from typing import Self
 
-__all__ = ["Screen", "keys_of"]
+__all__ = ["Screen", "keys_of", "terminal_size"]
 
 _NAMES = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1b[5~": "page up", "\x1b[6~": "page down", "\x1b[H": "home", "\x1b[F": "end",
@@ -21,6 +21,9 @@ _NAMES = {
     "\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x1b": "escape", "\x03": "q",
 }  # fmt: skip
 _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
+
+_BEGUN = re.compile(rb"\x1b(?:\[[0-9;]*|O)?\Z")
+_REST_SECONDS = 0.05
 
 
 def keys_of(data: bytes) -> list[str]:
@@ -35,6 +38,14 @@ def keys_of(data: bytes) -> list[str]:
         elif found.isprintable():
             keys.append(found)
     return keys
+
+
+def terminal_size() -> os.terminal_size:
+    """Return the size of the terminal itself; COLUMNS and LINES, which do not follow it, count only without one."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return shutil.get_terminal_size()
 
 
 class Screen:
@@ -74,15 +85,18 @@ class Screen:
         Returns:
             False when a key or the end of the input ended the wait.
         """
-        size = shutil.get_terminal_size()
+        size = terminal_size()
         while (left := until - time.monotonic()) > 0:
             ready, _, _ = select.select([self._keys] if self._keys is not None else [], [], [], min(left, 0.2))
             if ready and self._keys is not None:
                 data = os.read(self._keys, 64)
+                # On a slow line, the rest of a sequence may come a moment later; Escape alone has none.
+                if _BEGUN.search(data) and select.select([self._keys], [], [], _REST_SECONDS)[0]:
+                    data += os.read(self._keys, 64)
                 if not data or not all(pressed(key) for key in keys_of(data)):
                     return False
                 redraw()
-            if shutil.get_terminal_size() != size:
-                size = shutil.get_terminal_size()
+            if terminal_size() != size:
+                size = terminal_size()
                 redraw()
         return True

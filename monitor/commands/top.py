@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from dataclasses import replace
@@ -14,7 +13,7 @@ from heliograph.monitor import fleet
 from heliograph.monitor.columns import cut
 from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen, only
-from heliograph.monitor.commands.terminal import Screen
+from heliograph.monitor.commands.terminal import Screen, terminal_size
 from heliograph.monitor.commands.top_frame import SORTS, Picture, View, frame, lines_of, picture
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Source
@@ -133,7 +132,7 @@ def _live(sampler: Source, arguments: argparse.Namespace) -> int:
     shown = 0
 
     def draw() -> None:
-        size = shutil.get_terminal_size()
+        size = terminal_size()
         screen.show(session.lines(size.columns, size.lines))
 
     with Screen() as screen:

@@ -284,12 +284,16 @@ def _worst_line(rows: Sequence[fleet.ReceiverRow]) -> str:
     return printable("worst: " + "; then ".join(named))
 
 
-def _ill_lines(found: Picture) -> list[Line]:
+def _ill_lines(found: Picture, most: int | None) -> list[Line]:
+    """Name instances that are not live, in at most `most` lines, so that the receivers keep their place."""
+    ill = [row for row in found.instances if row.health is not Health.LIVE]
+    named = ill if most is None or len(ill) <= most else ill[: max(0, most - 1)]
     lines: list[Line] = []
-    for row in found.instances:
-        if row.health is not Health.LIVE:
-            advice = " ('heliograph clean' removes its files)" if row.health is Health.DEAD else ""
-            lines.append((printable(f"{row.health}: {row.name}: {row.reason}{advice}"), Behaviour.STOPPED))
+    for row in named:
+        advice = " ('heliograph clean' removes its files)" if row.health is Health.DEAD else ""
+        lines.append((printable(f"{row.health}: {row.name}: {row.reason}{advice}"), Behaviour.STOPPED))
+    if len(named) < len(ill):
+        lines.append((f"and {len(ill) - len(named)} more instances that are not live", Behaviour.STOPPED))
     return lines
 
 
@@ -305,7 +309,8 @@ def lines_of(
         height: Largest number of lines; None: no limit.
         colour: Mark states with ANSI colours.
     """
-    above: list[Line] = [(_summary(found), None), (_worst_line(found.receivers), None), *_ill_lines(found), ("", None)]
+    ill = _ill_lines(found, None if height is None else max(1, height // 4))
+    above: list[Line] = [(_summary(found), None), (_worst_line(found.receivers), None), *ill, ("", None)]
     rows = view.chosen(found.receivers)
     fits = len(rows)
     if height is not None:

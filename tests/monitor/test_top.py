@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +23,7 @@ from heliograph.monitor.columns import Column, cut, fitted, width_of
 from heliograph.monitor.commands.terminal import keys_of
 from heliograph.monitor.commands.top import _Session
 from heliograph.monitor.commands.top_frame import SORTS, Picture, View, lines_of, picture
+from heliograph.monitor.model import Health
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import sample_fleet
 
@@ -143,6 +154,55 @@ def test_a_session_survives_a_tiny_screen_and_an_empty_fleet(segments: Path) -> 
     lines = session.lines(80, 10)
     assert "no instance is running" in lines
     assert lines[-1].startswith("no receiver by worst")
+
+
+def test_many_dead_instances_leave_room_for_the_receivers(segments: Path) -> None:
+    found = fleet_of(segments, 100)
+    dead = [replace(found.instances[0], name=f"gone{number}", health=Health.DEAD) for number in range(30)]
+    lines, _, shown = lines_of(replace(found, instances=[*found.instances, *dead]), View(), 120, 24)
+    assert "and 25 more instances that are not live" in lines
+    assert len(names_on(lines)) == shown == 14
+
+
+@pytest.mark.parametrize("size", [(24, 40), (24, 80), (50, 200)])
+def test_keys_and_a_new_size_change_the_screen_and_ctrl_c_restores_it(segments: Path, size: tuple[int, int]) -> None:
+    sample_fleet(segments)
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    before = termios.tcgetattr(follower)
+    command = [sys.executable, "-m", "heliograph.monitor.cli", "top", "--interval", "60"]
+    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, start_new_session=True)
+    try:
+        seen = until(leader, process, b"q quit" if size[1] > 40 else b"1-")
+        assert b"RECEIVER" in seen
+        os.write(leader, b"/lossy\r")
+        until(leader, process, b"filter: lossy")
+        os.write(leader, b"\x1b")
+        os.write(leader, b"[B")
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 160, 0, 0))
+        assert b"filter: lossy" in until(leader, process, b"PgDn scroll"), "a split arrow key is not Escape"
+        process.send_signal(signal.SIGINT)
+        until(leader, process, b"\x1b[?1049l")
+        assert process.wait(30) == 130
+        assert termios.tcgetattr(follower) == before
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+        os.close(follower)
+
+
+def until(leader: int, process: subprocess.Popen[bytes], mark: bytes) -> bytes:
+    """Read a terminal until a mark comes; returns everything read."""
+    out = b""
+    deadline = time.monotonic() + 30
+    while mark not in out:
+        assert time.monotonic() < deadline, out[-2000:]
+        if select.select([leader], [], [], 0.05)[0]:
+            out += os.read(leader, 65536)
+        else:
+            assert process.poll() is None or mark in out, out[-2000:]
+    return out
 
 
 def test_top_prints_one_json_object_per_interval(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
