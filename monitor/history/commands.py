@@ -52,6 +52,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_report(actions)
     _add_compare(actions)
     _add_gate(actions)
+    _add_changes(actions)
 
 
 Actions = argparse._SubParsersAction  # the only name argparse gives it
@@ -221,6 +222,48 @@ def _add_gate(actions: Actions[argparse.ArgumentParser]) -> None:
     )
     _spool_option(parser)
     add_study_options(parser, "baseline", "candidate")
+
+
+def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "changes",
+        _changes,
+        "find the days on which a latency changed",
+        "Find change points of daily quantiles in a history, for each series, with the builds, hosts and links that\n"
+        "changed on the same day. A series needs ten days. One series in a hundred without a change has a false\n"
+        "alarm (--significance).",
+        "heliograph history changes --history history",
+    )
+    _history_option(parser)
+    parser.add_argument(
+        "--quantiles", default="p50,p99,p99_9", metavar="LIST", help="columns of the history (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--significance",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="share of unchanged series that get a false alarm, 0.002 to 0.5 (default: 0.01)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per change, durations in ns")
+
+
+def _changes(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.hours import read_history
+    from heliograph.monitor.history.studies.changes import changes
+    from heliograph.monitor.history.studies.commands import change_lines
+
+    table, broken = read_history(args.history)
+    found = changes(
+        table,
+        significance=args.significance,
+        quantiles=[name.strip() for name in args.quantiles.split(",") if name.strip()],
+    )
+    for line in change_lines(found, as_json=args.json):
+        print(line)
+    return 1 if report_problems((one, 0) for one in broken) else 0
 
 
 def _compare(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,11 @@ from heliograph.monitor.history.report_svg import duration
 from heliograph.monitor.text import printable, table
 
 if TYPE_CHECKING:
+    from heliograph.monitor.history.studies.changes import Studied
     from heliograph.monitor.history.studies.compare import Calibration, Compared
     from heliograph.monitor.history.studies.samples import Pair, Selection
 
-__all__ = ["Study", "exit_code_of", "run_compare", "run_gate", "study", "study_json", "study_text"]
+__all__ = ["Study", "change_lines", "exit_code_of", "run_compare", "run_gate", "study", "study_json", "study_text"]
 
 EXIT_CODES = {"not slower": 0, "slower": 1, "cannot say": 2}
 
@@ -187,6 +189,24 @@ def _series_json(one: Compared, known: Calibrations) -> dict[str, Any]:
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
+    """Return change points as text, or as one JSON object per line."""
+    if as_json:
+        yield from (json_text(asdict(one)) for one in found.changes)
+        return
+    for one in found.changes:
+        name = printable(" ".join(value for value in one.series.values() if value))
+        notes = printable("; " + ", ".join(one.notes)) if one.notes else ""
+        yield (
+            f"{one.day}  {name}  {one.quantile.replace('_', '.')}  {duration(one.before_ns)} -> "
+            f"{duration(one.after_ns)}  x{one.ratio:.2f}  p {one.p:.3f}{notes}"
+        )
+    if not found.changes:
+        yield f"no change in {found.series} series"
+    for text in found.thin:
+        yield printable(f"too few days: {text}")
 
 
 def run_compare(args: argparse.Namespace) -> int:
