@@ -185,7 +185,7 @@ def _grafana_rule(alert: Alert) -> dict[str, Any]:
     notes = {
         key: _QUERY.sub("", text).replace("$value", "$values.A.Value").strip() for key, text in _notes(alert).items()
     }
-    notes["__dashboardUid__"] = "heliograph-fleet"
+    notes["__dashboardUid__"] = alert.board
     return {
         "uid": "helio-" + hashlib.sha256(alert.name.encode()).hexdigest()[:12],
         "title": f"{PREFIX}{alert.name}",

@@ -23,6 +23,8 @@ DEFAULT = Path("deploy/alerts.toml")
 SEVERITIES = ("critical", "warning", "info", "none")
 _AT = "job, instance"
 _DURATION = re.compile(r"\d+(ms|s|m|h|d|w)")
+_BOARDS = {"receiver": "heliograph-receiver", "node": "heliograph-node", "none": "heliograph-fleet"}
+"""Dashboard of an alert by the variable that its link sets."""
 _PLACEHOLDER = re.compile(r"<([A-Za-z_][\w.]*)>")
 
 
@@ -41,6 +43,8 @@ class Alert:
     summary: str
     text: str
     runbook: str
+    board: str
+    """Uid of the dashboard of `dashboard`."""
     dashboard: str
 
 
@@ -166,7 +170,8 @@ def _alert(name: str, rule: Mapping[str, str], given: Mapping[str, Any]) -> Aler
 
     grafana = str(given["links"]["grafana"]).rstrip("/")
     variable = "" if rule["link"] == "none" else "?var-" + rule["link"] + "={{ . | urlquery }}"
-    dashboard = f"{grafana}/d/heliograph-fleet"
+    board = _BOARDS[rule["link"]]
+    dashboard = f"{grafana}/d/{board}"
     if variable:
         dashboard += "{{ with $labels.node }}" + variable + "{{ end }}"
     return Alert(
@@ -179,6 +184,7 @@ def _alert(name: str, rule: Mapping[str, str], given: Mapping[str, Any]) -> Aler
         summary=filled(rule["summary"]),
         text=filled(rule["text"]),
         runbook=f"{str(given['links']['runbooks']).rstrip('/')}/{PREFIX}{name}.md",
+        board=board,
         dashboard=dashboard,
     )
 

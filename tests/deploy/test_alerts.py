@@ -108,12 +108,14 @@ def test_an_alert_is_explained(alert: Mapping[str, Any]) -> None:
 
 @each_alert
 def test_an_alert_leads_to_the_dashboard_and_sets_its_variables(alert: Mapping[str, Any]) -> None:
-    dashboard = json.loads((DEPLOY / "grafana/heliograph-fleet.json").read_text())
     link = alert["annotations"]["dashboard_url"]
-    assert re.match(rf"https://[^/]+/d/{dashboard['uid']}(?![\w-])", link)
+    (uid,) = re.findall(r"https://[^/]+/d/([\w-]+)", link)
+    dashboard = json.loads((DEPLOY / f"grafana/{uid}.json").read_text())
+    assert dashboard["uid"] == uid
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     used = set(re.findall(r"var-(\w+)=", link))
     assert used <= variables
+    assert uid == f"heliograph-{min(used, default='fleet')}"
     firing = [
         one for case in CASES[alert["alert"].removeprefix(PREFIX)] for found in case["at"].values() for one in found
     ]
