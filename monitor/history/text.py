@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.history.report_svg import duration
-from heliograph.monitor.history.schema import PERCENTILES
+from heliograph.monitor.history.schema import LABELS, PERCENTILES
 from heliograph.monitor.text import printable
 
 __all__ = ["json_lines", "text_table"]
@@ -23,7 +23,7 @@ def json_lines(table: pa.Table) -> Iterator[str]:
         )
 
 
-def text_table(table: pa.Table, *, by: Sequence[str], hourly: bool) -> Iterator[str]:
+def text_table(table: pa.Table, *, by: Sequence[str] = LABELS, hourly: bool) -> Iterator[str]:
     """Aligned columns: the labels in use, number of values, percentiles, max and jitter."""
     rows = table.drop_columns(["h"]).to_pylist()
     labels = [label for label in by if any(row[label] for row in rows)]
