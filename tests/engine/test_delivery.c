@@ -7,6 +7,7 @@
 static helio_stats *stats;
 static helio_stats_object instance;
 static helio_subscriptions shared;
+static helio_rxw window;
 static helio_delivery delivery;
 static uint64_t sequence;
 static const helio_moment now = {7000, 9000};
@@ -81,7 +82,7 @@ static void begin(void) {
 }
 
 static void follow(bool is_complete) {
-    CHECK_EQUAL(helio_delivery_init(&delivery, &shared, &tsi, is_complete), 0);
+    CHECK_EQUAL(helio_delivery_init(&delivery, &shared, &window, &tsi, is_complete), 0);
 }
 
 static void end(void) {

@@ -162,6 +162,31 @@ static void a_wait_for_what_is_missing_before_is_order(void) {
     end();
 }
 
+/* An application without room is no fault of the network: its wait is not in order_latency, nor in
+ * total_latency.  The second message comes while the first waits. */
+static void a_wait_for_room_is_not_order(void) {
+    begin();
+    room = 0;
+    append("x", 0);
+    flush();
+    pass(WAY_NS);
+    deliver_all(2000);
+    append("y", 0);
+    flush();
+    pass(WAY_NS);
+    deliver_all(2000);
+    CHECK_EQUAL(messages, 0);
+    pass(WAIT_NS);
+    room = 10;
+    helio_rx_endpoint_poll(receiver, now);
+    CHECK_EQUAL(messages, 2);
+    check_long(0);
+    CHECK_EQUAL(count_at(ORDER, 0), 2);
+    CHECK_EQUAL(count_at(TOTAL, WAY_NS), 2);
+    CHECK_EQUAL(now.now_ns - measured_ns, WAIT_NS); /* this is the sink's stage */
+    end();
+}
+
 /* ---- recovered ---- */
 
 /* The receiver asks for what is missing, and the source repairs it. */
@@ -261,6 +286,7 @@ int main(void) {
     RUN(a_wait_in_the_socket_is_socket);
     RUN(without_a_stamp_network_goes_until_the_packet_is_taken_up);
     RUN(a_wait_for_what_is_missing_before_is_order);
+    RUN(a_wait_for_room_is_not_order);
     RUN(recovered_messages_are_counted_apart);
     RUN(a_message_in_fragments_is_recovered_when_one_of_them_was);
     RUN(clocks_apart_are_seen_and_not_mended);

@@ -283,7 +283,7 @@ static void memory_given_back_is_used_again(void) {
 /* ---- receive window ---- */
 
 static helio_rxw rxw;
-enum { FIRST = 5000 };
+enum { FIRST = 5000, LENT_BYTES = 200 };
 
 static void begin(void) {
     CHECK_EQUAL(helio_rxw_init(&rxw, 16, 64, FIRST), 0);
@@ -418,6 +418,64 @@ static void a_window_costs_what_is_held_at_once(void) {
     helio_rxw_fini(&rxw);
 }
 
+/* Holds `count` packets that nothing is missing before, each filled with its number. */
+static void hold_some(uint64_t count) {
+    uint8_t data[LENT_BYTES];
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t sequence = rxw.lead + 1;
+        memset(data, (int)sequence, sizeof data);
+        const helio_rxw_packet packet = {.tsdu = data, .bytes = sizeof data};
+        CHECK_EQUAL(helio_rxw_insert(&rxw, sequence, &packet), HELIO_RXW_APPENDED);
+    }
+}
+
+static void what_is_lent_keeps_its_memory(void) {
+    enum { CAPACITY = 1024, LENT = 300 };
+    const uint8_t *lent[LENT];
+    helio_loan loan = {0};
+    CHECK_EQUAL(helio_rxw_init(&rxw, CAPACITY, LENT_BYTES, FIRST), 0);
+    CHECK(!helio_rxw_may_lend(&rxw)); /* nobody borrows */
+    rxw.loan = &loan;
+    hold_some(LENT);
+    for (size_t i = 0; i < LENT; i++) {
+        CHECK(helio_rxw_may_lend(&rxw));
+        lent[i] = helio_rxw_slot_of(&rxw, rxw.trail)->packet.tsdu;
+        loan.is_out = true;
+        helio_rxw_pop(&rxw);
+    }
+    hold_some(CAPACITY - LENT - 255); /* fewer than 256 blocks are left */
+    CHECK(!helio_rxw_may_lend(&rxw));
+    CHECK_EQUAL(helio_rxw_grow(&rxw, 2 * CAPACITY), 0);
+    CHECK(helio_rxw_may_lend(&rxw));
+    hold_some(100);
+    helio_rxw_fini(&rxw);
+    for (size_t i = 0; i < LENT; i++) {
+        CHECK_EQUAL(lent[i][0], (uint8_t)(FIRST + i));
+        CHECK_EQUAL(lent[i][LENT_BYTES - 1], (uint8_t)(FIRST + i));
+    }
+    CHECK(loan.retired != NULL);
+    helio_loan_end(&loan);
+    CHECK(loan.retired == NULL && !loan.is_out);
+}
+
+static void memory_comes_back_with_a_loan(void) {
+    enum { CAPACITY = 1024, LENT = 300, LOANS = 50 };
+    helio_loan loan = {0};
+    CHECK_EQUAL(helio_rxw_init(&rxw, CAPACITY, LENT_BYTES, FIRST), 0);
+    rxw.loan = &loan;
+    for (int k = 0; k < LOANS; k++) {
+        hold_some(LENT);
+        for (size_t i = 0; i < LENT; i++) {
+            CHECK(helio_rxw_may_lend(&rxw));
+            loan.is_out = true;
+            helio_rxw_pop(&rxw);
+        }
+        helio_loan_end(&loan);
+    }
+    CHECK_EQUAL(rxw.fresh_first, LENT);
+    helio_rxw_fini(&rxw);
+}
+
 static void a_stream_may_begin_earlier_than_it_was_met(void) {
     begin();
     insert(FIRST);
@@ -449,6 +507,8 @@ int main(void) {
     RUN(memory_given_back_is_used_again);
     RUN(a_window_costs_what_is_held_at_once);
     RUN(a_stream_may_begin_earlier_than_it_was_met);
+    RUN(what_is_lent_keeps_its_memory);
+    RUN(memory_comes_back_with_a_loan);
     RUN(packets_in_order_are_appended);
     RUN(a_late_packet_fills_its_gap_once);
     RUN(what_does_not_fit_is_known_and_wanted_when_there_is_room);

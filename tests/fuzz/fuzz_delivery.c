@@ -84,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const helio_stats_config config = {.name = "fuzz", .bytes = 1 << 19, .level = 0, .wall_ns = 1};
     helio_stats *stats;
     helio_stats_object instance;
+    helio_rxw window = {0};
     helio_delivery delivery;
     const helio_tsi tsi = {{1, 2, 3, 4, 5, 6}, 7};
     if (size < 1 || helio_stats_create(&config, &stats) != 0) {
@@ -109,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             abort();
         }
     }
-    if (helio_delivery_init(&delivery, &shared, &tsi, data[0] & 2) != 0) {
+    if (helio_delivery_init(&delivery, &shared, &window, &tsi, data[0] & 2) != 0) {
         abort();
     }
     uint64_t sequence = data[0] & 4 ? UINT64_C(0xFFFFFFF0) : 100;

@@ -9,9 +9,10 @@
 
 enum { CHUNK = HELIO_DELIVERY_CHUNK };
 
-int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
-                        bool is_complete) {
-    *delivery = (helio_delivery){.shared = shared, .tsi = *tsi, .is_complete = is_complete};
+int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, helio_rxw *window,
+                        const helio_tsi *tsi, bool is_complete) {
+    *delivery = (helio_delivery){
+        .shared = shared, .window = window, .tsi = *tsi, .is_complete = is_complete};
     int error = helio_map_init(&delivery->topics, 8);
     if (error) {
         return error;
@@ -220,12 +221,12 @@ uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count) {
     return bytes;
 }
 
-size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
-                           const helio_rxw_packet *packet) {
+size_t helio_delivery_give(const helio_delivery *delivery, const helio_delivery_topic *topic,
+                           helio_message *messages, size_t count, const helio_rxw_packet *packet) {
     for (size_t i = 0; i < count; i++) {
         messages[i].stream = topic->stream;
     }
-    return helio_delivery_hand_over(topic, messages, count, packet);
+    return helio_delivery_hand_over(delivery, topic, messages, count, packet);
 }
 
 /* Gives messages of a batch and keeps account of them; returns how many were taken. */
@@ -233,7 +234,11 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
                         helio_message *messages, size_t count, bool in_turn,
                         const helio_rxw_packet *packet, helio_moment moment) {
     helio_delivery_begin_measuring(delivery, topic, moment);
-    const size_t taken = helio_delivery_give(topic, messages, count, packet);
+    size_t taken = helio_delivery_give(delivery, topic, messages, count, packet);
+    if (taken < count && !in_turn && packet->lasts) { /* they are not to wait for their turn */
+        const helio_sink *sink = &topic->subscription->sink;
+        taken += sink->on_messages(sink->context, messages + taken, count - taken);
+    }
     if (taken > 0) {
         if (in_turn) {
             topic->expected += taken;

@@ -54,6 +54,7 @@ typedef struct helio_delivery_topic helio_delivery_topic;
 
 typedef struct helio_delivery {
     helio_subscriptions *shared;
+    helio_rxw *window; /* the stream's: messages that a sink has no place for wait there */
     helio_tsi tsi;
     helio_map topics;   /* topic id -> helio_delivery_topic, chained when wanted more than once */
     uint64_t recent_id; /* of the topic looked up last; valid when `recent` is set */
@@ -86,8 +87,8 @@ typedef struct helio_delivery {
 
 /* is_complete: the stream was discovered before its first packet.  Adds all present subscriptions.
  * 0 or NOMEM; free with helio_delivery_fini. */
-int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
-                        bool is_complete);
+int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, helio_rxw *window,
+                        const helio_tsi *tsi, bool is_complete);
 /* Reports the end of the stream to each sink that it matched. */
 void helio_delivery_fini(helio_delivery *delivery, helio_moment moment);
 

@@ -91,19 +91,28 @@ static inline void helio_delivery_learn_times(helio_delivery *delivery,
             : 0;
     delivery->intended_ns = header->intended_ns;
 }
+/* What the sink did not take waits in the window: the application takes more in a moment. */
+static inline bool helio_delivery_lets_wait(const helio_delivery *delivery) {
+    return delivery->window->loan->is_short && helio_rxw_may_lend(delivery->window);
+}
 /* Passes messages, which have the stream's number, to the topic's sink; returns how many it
  * took. */
-static inline size_t helio_delivery_hand_over(const helio_delivery_topic *topic,
+static inline size_t helio_delivery_hand_over(const helio_delivery *delivery,
+                                              const helio_delivery_topic *topic,
                                               const helio_message *messages, size_t count,
                                               const helio_rxw_packet *packet) {
     const helio_sink *sink = &topic->subscription->sink;
-    const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
-    return lasts ? sink->on_lasting_messages(sink->context, messages, count)
-                 : sink->on_messages(sink->context, messages, count);
+    if (!packet->lasts || packet->is_fragment || !sink->on_lasting_messages) {
+        return sink->on_messages(sink->context, messages, count);
+    }
+    const size_t taken = sink->on_lasting_messages(sink->context, messages, count);
+    return taken == count || helio_delivery_lets_wait(delivery)
+               ? taken
+               : taken + sink->on_messages(sink->context, messages + taken, count - taken);
 }
 /* Passes messages of a packet to the topic's sink; returns how many it took. */
-size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
-                           const helio_rxw_packet *packet);
+size_t helio_delivery_give(const helio_delivery *delivery, const helio_delivery_topic *topic,
+                           helio_message *messages, size_t count, const helio_rxw_packet *packet);
 /* Bytes of messages. */
 uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count);
 /* Counts `count` messages of a packet that were taken, `first` and those after it, with `bytes`

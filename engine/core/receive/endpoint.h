@@ -33,6 +33,7 @@
 #include "base/tsi.h"
 #include "receive/sink.h"
 #include "stats/stats.h"
+#include "window/loan.h"
 
 typedef struct helio_rx_endpoint helio_rx_endpoint;
 typedef struct helio_subscription helio_subscription;
@@ -63,7 +64,9 @@ typedef struct helio_rx_endpoint_config {
     bool in_arrival_order; /* whole packets are handed over as they come */
     int64_t spmr_delay_ns; /* longest random delay of an SPM request */
     int64_t stream_expiry_ns;
-    bool data_lasts;    /* the caller keeps a datagram's memory beyond on_packet, see sink.h */
+    /* What sinks lend of the endpoint's data (sink.h); the caller keeps a datagram's memory, and
+     * gives no other, while it is out.  NULL: nothing is lent. */
+    helio_loan *loan;
     bool has_checksums; /* false: data without a checksum is accepted */
     uint32_t ack_packets;
     int64_t ack_interval_ns;

@@ -90,7 +90,7 @@ static bool deliver(helio_delivery *delivery, const batch *batch, const helio_rx
     helio_delivery_topic *topic = batch->topic;
     const size_t count = batch->header.count;
     helio_delivery_begin_measuring(delivery, topic, moment);
-    const size_t taken = helio_delivery_hand_over(topic, batch->messages, count, packet);
+    const size_t taken = helio_delivery_hand_over(delivery, topic, batch->messages, count, packet);
     const bool is_whole = taken == count;
     topic->expected += taken;
     if (taken > 0) {
@@ -126,7 +126,7 @@ bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_
     const helio_rxw_packet packet = {
         .tsdu = plain.tsdu,
         .bytes = plain.tsdu_bytes,
-        .lasts = stream->shared->config.data_lasts,
+        .lasts = stream->shared->config.loan != NULL,
         .receive_ns = receive_ns,
         .arrival_ns = moment.now_ns,
         .kernel_ns = stream->shared->kernel_ns,

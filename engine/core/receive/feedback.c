@@ -54,7 +54,8 @@ static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_receiver_repo
             room += packets_in(sink.limit_bytes - sink.used_bytes, per_packet);
         }
     }
-    if (stream->is_blocked) {
+    const helio_loan *loan = stream->rxw.loan;
+    if (stream->is_blocked && !(loan && loan->is_short)) {
         fill = 1;
     }
     told->buffer_fill = (uint16_t)(fill < 1 ? fill * UINT16_MAX : UINT16_MAX);

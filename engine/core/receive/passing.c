@@ -132,12 +132,23 @@ static void account_gap(helio_rx_stream *stream, uint64_t first, uint64_t count)
 
 /* ---- passing on ---- */
 
+/* When the packet at trail was in order: the moment the last of it and those before it came.  What
+ * it waits from then on is not for the network, but for place with the application. */
+static helio_moment in_order(helio_rx_stream *stream, const helio_rxw_packet *packet,
+                             helio_moment moment) {
+    if (stream->in_order_ns < packet->arrival_ns) {
+        stream->in_order_ns = packet->arrival_ns;
+    }
+    const int64_t waited_ns = moment.now_ns - stream->in_order_ns;
+    return (helio_moment){moment.now_ns - waited_ns, moment.wall_ns - waited_ns};
+}
+
 /* Offers the packet at trail to the topics.  False: a sink has no room. */
 static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
                  helio_moment moment) {
     helio_rx_shared *shared = stream->shared;
     const helio_delivery_result result =
-        helio_delivery_pass(&stream->delivery, sequence, packet, moment);
+        helio_delivery_pass(&stream->delivery, sequence, packet, in_order(stream, packet, moment));
     if (result == HELIO_DELIVERY_FULL) {
         helio_rx_set_blocked(stream, true);
         return false;
@@ -214,6 +225,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_moment mom
         [HELIO_LOST_SUSPENDED] = "suspended",
     };
     stream->untold = 0;
+    stream->in_order_ns = moment.now_ns;
     helio_stats_begin(stats);
     helio_count(cells[run->cause], run->count);
     helio_rx_locations_count(stream, &run->shares);
@@ -331,7 +343,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
         if (helio_rxw_is_empty(rxw)) {
             break;
         }
-        const helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
+        helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
         helio_rx_shares one = {{0}};
         switch ((helio_rxw_state)slot->state) {
         case HELIO_RXW_LOST:
@@ -341,6 +353,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
             break;
         case HELIO_RXW_HELD:
             report_lost(stream, &run, moment);
+            slot->packet.lasts = helio_rxw_may_lend(rxw);
             is_stuck = !pass(stream, rxw->trail, &slot->packet, moment);
             if (!is_stuck) {
                 helio_rxw_pop(rxw);

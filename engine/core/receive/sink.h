@@ -46,9 +46,10 @@ typedef struct helio_sink {
     void (*on_loss)(void *context, const helio_loss *loss);
     /* A notice of the stream's source to this receiver.  May be NULL. */
     void (*on_notice)(void *context, const helio_notice *notice);
-    /* As on_messages, for messages whose data stays where it is until the endpoint is given the
-     * next datagram's memory (helio_rx_endpoint_config.data_lasts).  NULL: on_messages gets
-     * them. */
+    /* As on_messages, for messages whose data stays where it is while the endpoint's loan is out
+     * (helio_rx_endpoint_config.loan): the sink may lend them.  It sets the loan's is_short when it
+     * lends fewer than `count` for want of place; what is left may then come by on_messages at
+     * once.  NULL: on_messages gets them. */
     size_t (*on_lasting_messages)(void *context, const helio_message *messages, size_t count);
     helio_sink_ack ack;
     /* Reads the gauge, now and then.  NULL: the sink holds nothing. */

@@ -63,8 +63,9 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
                                helio_random_next(&stream->shared->random));
     }
     if (!error) {
-        error = helio_delivery_init(&stream->delivery, &stream->shared->subscriptions, &stream->tsi,
-                                    is_complete);
+        stream->rxw.loan = config->loan;
+        error = helio_delivery_init(&stream->delivery, &stream->shared->subscriptions, &stream->rxw,
+                                    &stream->tsi, is_complete);
     }
     return error;
 }
@@ -213,7 +214,7 @@ static inline void read_data(const helio_rx_stream *stream, const helio_pgm_pack
         .tsdu = packet->tsdu,
         .bytes = packet->tsdu_bytes,
         .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
-        .lasts = stream->shared->config.data_lasts,
+        .lasts = stream->shared->config.loan != NULL,
         .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
         .receive_ns = receive_ns,
         .arrival_ns = moment.now_ns,

@@ -102,11 +102,12 @@ struct helio_rx_stream {
     helio_rx_credit credit;
     helio_rx_clock clocks;
     helio_rx_notices notices;
-    uint64_t newest;   /* newest data received */
-    uint64_t first;    /* where it began */
-    uint64_t joined;   /* packets up to here were sent before it was discovered: history */
-    uint64_t missed;   /* packets first seen missing, without history */
-    uint64_t given_up; /* packets lost for good */
+    int64_t in_order_ns; /* when the newest packet of those passed on by the window was in order */
+    uint64_t newest;     /* newest data received */
+    uint64_t first;      /* where it began */
+    uint64_t joined;     /* packets up to here were sent before it was discovered: history */
+    uint64_t missed;     /* packets first seen missing, without history */
+    uint64_t given_up;   /* packets lost for good */
     helio_rx_turned_away turned_away;
     helio_rx_shares located, located_told; /* losses by location; and as last reported */
     int64_t locate_after_ns;               /* no report before */

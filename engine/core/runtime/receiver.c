@@ -115,6 +115,15 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
     return 0;
 }
 
+/* The caller is done with what it was lent. */
+static void take_back(helio_receiver *receiver) {
+    if (receiver->lent) {
+        receiver->lent = 0;
+        receiver->lane->is_lent = false;
+        helio_loan_end(&receiver->lane->loan);
+    }
+}
+
 void helio_receiver_detach(helio_receiver *receiver, helio_moment moment) {
     helio_rx_lane *lane = receiver->lane;
     helio_receiver_settle(receiver, moment);
@@ -132,7 +141,7 @@ void helio_receiver_detach(helio_receiver *receiver, helio_moment moment) {
         at = &(*at)->next;
     }
     *at = receiver->next;
-    lane->is_lent &= receiver->lent == 0;
+    take_back(receiver);
     helio_rx_lane_release(lane, moment);
 }
 
@@ -233,8 +242,7 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a replay");
     }
     if (live->instance->mode == HELIO_MODE_POLL) {
-        live->lane->is_lent &= live->lent == 0; /* it comes back, or nothing would be read */
-        live->lent = 0;
+        take_back(live); /* or nothing would be read */
         if (!live->instance->polling) {
             take_in(live->instance);
         }
@@ -326,11 +334,11 @@ static size_t receive_threaded(helio_receiver *receiver, helio_message *messages
     return take(receiver, messages, limit);
 }
 
-/* What the caller has no place for is copied into the queue: then fewer packets are read next time,
- * and more when there was place left. */
+/* What the caller has no place for is copied: then fewer packets are read next time, and more when
+ * there was place left. */
 static void adapt_lending(helio_receiver *receiver, size_t limit) {
     helio_rx_lane *lane = receiver->lane;
-    const bool was_too_much = receiver->lend_limit == 0;
+    const bool was_too_much = receiver->lend_limit == 0 || lane->loan.is_short;
     if (was_too_much && lane->lend_packets > 1) {
         lane->lend_packets /= 2;
     } else if (!was_too_much && lane->read_all && 2 * receiver->lent <= limit &&
@@ -342,14 +350,17 @@ static void adapt_lending(helio_receiver *receiver, size_t limit) {
 /* One cycle whose messages go straight to the caller as far as they can; those that had to be
  * queued come next time, or now when there were no others. */
 static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t limit, int *done) {
-    const bool is_alone = !receiver->next && receiver->lane->receivers == receiver;
+    helio_rx_lane *lane = receiver->lane;
+    const bool is_alone = !receiver->next && lane->receivers == receiver;
+    const bool had_rest = lane->loan.is_short;
     receiver->lend_to = is_alone ? messages : NULL;
-    receiver->lane->is_lending = is_alone;
+    lane->is_lending = is_alone;
     receiver->lend_limit = limit;
     *done = helio_loop_once(receiver->instance);
     receiver->lend_to = NULL;
-    receiver->lane->is_lending = false;
-    if (receiver->lent) {
+    lane->is_lending = false;
+    lane->is_lent = lane->loan.is_out;
+    if (receiver->lent && !had_rest) {
         adapt_lending(receiver, limit);
     }
     return receiver->lent ? receiver->lent : take(receiver, messages, limit);
@@ -359,12 +370,10 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
                              int64_t timeout_ns) {
     helio_instance *instance = receiver->instance;
     int done = 0;
-    if (receiver->lent) { /* the caller is done with these */
-        receiver->lane->is_lent = false;
-        if (receiver->credit) {
-            give_back(receiver, receiver->lent);
-        }
-        receiver->lent = 0;
+    const size_t lent = receiver->lent;
+    take_back(receiver);
+    if (lent && receiver->credit) {
+        give_back(receiver, lent);
     }
     size_t taken = take(receiver, messages, limit);
     if (taken) {

@@ -137,7 +137,7 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.feedback_address = channel->local;
     config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
     config.receiver = identity_of(lane);
-    config.data_lasts = true;
+    config.loan = &lane->loan;
     config.has_checksums = !channel->driver->is_intact;
     config.join_history = joins_history(lane);
     config.is_same_host = channel->driver->is_memory;
@@ -251,7 +251,7 @@ static int receive(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     size_t total = 0;
     for (int i = 0; i < BATCHES_PER_CYCLE; i++) {
         if (!count) {
-            if (lane->is_lent || is_held_back(lane)) {
+            if (lane->is_lent || (i > 0 && lane->loan.is_out) || is_held_back(lane)) {
                 break;
             }
             count = helio_rx_lane_read(lane);
@@ -267,6 +267,17 @@ static int receive(helio_rx_lane *lane, size_t count, helio_moment *moment) {
         count = 0;
     }
     return (int)total;
+}
+
+/* The caller had no place for all that windows hold; this call may have.  Where more is left, the
+ * channel is read too: what was lent is not in its datagrams.  Where the windows are empty now, the
+ * channel comes next time, so that its packets are lent too, not copied. */
+static int offer_rest(helio_rx_lane *lane, helio_moment moment) {
+    const bool is_lent = lane->is_lent;
+    lane->loan.is_short = false;
+    const int done = helio_rx_endpoint_poll(lane->endpoint, moment);
+    lane->is_lent = is_lent || !lane->loan.is_short;
+    return done;
 }
 
 static void pass_acks(helio_rx_lane *lane, helio_moment moment) {
@@ -328,7 +339,11 @@ static int64_t quiet_until_ns(const helio_rx_lane *lane) {
 }
 
 int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment) {
-    int done = receive(lane, count, moment);
+    int done = 0;
+    if (lane->loan.is_short) {
+        done += offer_rest(lane, *moment);
+    }
+    done += receive(lane, count, moment);
     if (done && has_listener(lane)) {
         *moment = helio_clock_read(&lane->base.instance->clock);
     }

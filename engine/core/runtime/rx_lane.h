@@ -22,7 +22,10 @@ struct helio_rx_lane {
     size_t lend_packets;
     bool is_lending; /* a receiver's caller takes messages straight from the channel */
     bool read_all;
-    bool is_lent; /* a receiver's caller looks into the channel's datagrams: nothing is read */
+    /* What a receiver's caller looks into; while that is in the channel's datagrams, nothing is
+     * read. */
+    helio_loan loan;
+    bool is_lent;
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over

@@ -181,43 +181,48 @@ static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
 }
 
 /* The caller of a receive in progress is shown the messages where they are.  What it has no place
- * for, and all that comes after, waits in the queue. */
+ * for, and all that comes after, waits in the window, or in the queue if the window is short of
+ * room. */
 static size_t lend(helio_receiver *receiver, helio_met_stream *met, const helio_message *messages,
                    size_t count) {
-    const size_t place = receiver->lend_limit - receiver->lent;
+    const size_t place =
+        receiver->lend_limit > receiver->lent ? receiver->lend_limit - receiver->lent : 0;
     const size_t taken = count < place ? count : place;
+    if (taken < count) {
+        receiver->lane->loan.is_short = true;
+    }
+    if (taken == 0) {
+        return 0;
+    }
     if (is_measured(receiver) && met->object->histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
         measure_arrival(receiver, met, messages, taken, helio_monotonic_ns());
     }
     memcpy(receiver->lend_to + receiver->lent, messages, taken * sizeof *messages);
     receiver->lent += taken;
     met->lent += taken;
-    receiver->lane->is_lent = true;
+    receiver->lane->is_lent = receiver->lane->loan.is_out = true;
     return taken;
 }
 
-static size_t deliver(helio_receiver *receiver, const helio_message *messages, size_t count,
-                      bool lasts) {
+/* They take no message of a stream there was no memory for. */
+static size_t on_messages(void *context, const helio_message *messages, size_t count) {
+    helio_receiver *receiver = context;
     helio_met_stream *met = met_stream(receiver, messages->stream);
     if (!met) {
-        return 0; /* there was no memory for the stream */
+        return 0;
     }
-    if (receiver->has_listener) {
-        return call_listener(receiver, met, messages, count);
-    }
-    size_t taken = 0;
-    if (lasts && receiver->lend_to && receiver->lent < receiver->lend_limit) {
-        taken = lend(receiver, met, messages, count);
-    }
-    return taken < count ? taken + enqueue(receiver, met, messages + taken, count - taken) : taken;
-}
-
-static size_t on_messages(void *context, const helio_message *messages, size_t count) {
-    return deliver(context, messages, count, false);
+    return receiver->has_listener ? call_listener(receiver, met, messages, count)
+                                  : enqueue(receiver, met, messages, count);
 }
 
 static size_t on_lasting_messages(void *context, const helio_message *messages, size_t count) {
-    return deliver(context, messages, count, true);
+    helio_receiver *receiver = context;
+    helio_met_stream *met = met_stream(receiver, messages->stream);
+    if (!met || (!receiver->has_listener && !receiver->lend_to)) {
+        return 0;
+    }
+    return receiver->has_listener ? call_listener(receiver, met, messages, count)
+                                  : lend(receiver, met, messages, count);
 }
 
 static void on_loss(void *context, const helio_loss *loss) {

@@ -8,13 +8,14 @@
 
 #include "base/bits.h"
 
-enum { CACHE_LINE = 64 };
+/* Packets that may have to be held while blocks are lent: two readings of a channel. */
+enum { RESERVE = 256 };
 
 /* Memory for `packets`; the window is empty. */
 static int take_memory(helio_rxw *rxw, size_t capacity) {
     rxw->mask = capacity - 1;
-    rxw->free_count = rxw->fresh_first = 0;
-    rxw->data = aligned_alloc(CACHE_LINE, capacity * rxw->stride);
+    rxw->free_count = rxw->aside_count = rxw->fresh_first = 0;
+    rxw->data = helio_loan_allocate(capacity * rxw->stride);
     rxw->slots = calloc(capacity, sizeof *rxw->slots);
     rxw->free_blocks = calloc(capacity, sizeof *rxw->free_blocks);
     if (!rxw->data || !rxw->slots || !rxw->free_blocks) {
@@ -26,7 +27,7 @@ static int take_memory(helio_rxw *rxw, size_t capacity) {
 
 int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next) {
     *rxw = (helio_rxw){
-        .stride = helio_round_up(tsdu_bytes, CACHE_LINE),
+        .stride = helio_round_up(tsdu_bytes, HELIO_LOAN_LINE),
         .trail = next,
         .lead = next - 1,
         .known = next - 1,
@@ -36,15 +37,15 @@ int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t 
 }
 
 void helio_rxw_fini(helio_rxw *rxw) {
-    free(rxw->data);
+    helio_loan_release(rxw->loan, rxw->data);
     free(rxw->free_blocks);
     free(rxw->slots);
     *rxw = (helio_rxw){0};
 }
 
 size_t helio_rxw_memory_of(size_t capacity, size_t tsdu_bytes) {
-    return capacity *
-           (helio_round_up(tsdu_bytes, CACHE_LINE) + sizeof(helio_rxw_slot) + sizeof(uint8_t *));
+    return HELIO_LOAN_LINE + capacity * (helio_round_up(tsdu_bytes, HELIO_LOAN_LINE) +
+                                         sizeof(helio_rxw_slot) + sizeof(uint8_t *));
 }
 
 size_t helio_rxw_memory(const helio_rxw *rxw) {
@@ -53,15 +54,48 @@ size_t helio_rxw_memory(const helio_rxw *rxw) {
 
 /* ---- blocks: as many as slots, so one is always to be had ---- */
 
+static bool is_lent(const helio_rxw *rxw) {
+    return rxw->loan && rxw->loan->is_out;
+}
+
+/* The loan is over: blocks kept aside are free, those kept last first. */
+static void take_back(helio_rxw *rxw) {
+    for (; rxw->aside_count > 0; rxw->aside_count--) {
+        rxw->free_blocks[rxw->free_count++] = rxw->free_blocks[rxw->mask + 1 - rxw->aside_count];
+    }
+}
+
+static size_t blocks_left(const helio_rxw *rxw) {
+    return rxw->free_count + (rxw->mask + 1 - rxw->fresh_first);
+}
+
 static uint8_t *take_block(helio_rxw *rxw) {
+    if (rxw->aside_count > 0 && !is_lent(rxw)) {
+        take_back(rxw);
+    }
+    assert(blocks_left(rxw) > 0);
     return rxw->free_count > 0 ? rxw->free_blocks[--rxw->free_count]
                                : rxw->data + rxw->fresh_first++ * rxw->stride;
+}
+
+bool helio_rxw_may_lend(helio_rxw *rxw) {
+    if (!rxw->loan) {
+        return false;
+    }
+    if (rxw->aside_count > 0 && !is_lent(rxw)) {
+        take_back(rxw);
+    }
+    return blocks_left(rxw) >= RESERVE && rxw->lead + 1 - rxw->trail + RESERVE <= rxw->mask + 1;
 }
 
 /* The slot is in use no more. */
 static void empty(helio_rxw *rxw, helio_rxw_slot *slot) {
     if (slot->state == HELIO_RXW_HELD) {
-        rxw->free_blocks[rxw->free_count++] = slot->block;
+        if (is_lent(rxw)) {
+            rxw->free_blocks[rxw->mask - rxw->aside_count++] = slot->block;
+        } else {
+            rxw->free_blocks[rxw->free_count++] = slot->block;
+        }
         rxw->held--;
     }
     slot->state = HELIO_RXW_EMPTY;
@@ -134,7 +168,7 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
     memcpy(slot->block, packet->tsdu, packet->bytes);
     slot->packet = *packet;
     slot->packet.tsdu = slot->block;
-    slot->packet.lasts = false;
+    slot->packet.lasts = false; /* before it is passed on, may_lend says whether it does */
     slot->state = HELIO_RXW_HELD;
     rxw->held++;
     return result;

@@ -6,7 +6,9 @@
  * longer has, become LOST instead.
  *
  * A held packet's data is in a block of its own.  Blocks are taken from those used before, so the
- * window costs the memory of the most packets ever held at once, however large it may be.
+ * window costs the memory of the most packets ever held at once, however large it may be.  What is
+ * in a block may be lent to the application (loan.h): until it comes back, blocks of packets passed
+ * on are kept aside.
  *
  * Invariants: trail <= lead + 1; lead - trail < capacity; lead <= known; slots outside [trail,
  * lead] are EMPTY. All memory is taken by init and grow.  It knows nothing of sockets, threads or
@@ -18,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "window/loan.h"
 #include "wire/pgm.h"
 
 typedef enum helio_rxw_state {
@@ -53,9 +56,9 @@ typedef struct helio_rxw_packet {
     const uint8_t *tsdu;
     uint32_t bytes;
     bool is_fragment;
-    bool recovered; /* it had been missing and was asked for */
-    bool is_repair; /* RDATA */
-    bool lasts; /* tsdu stays where it is for longer than the call; false for those in the window */
+    bool recovered;              /* it had been missing and was asked for */
+    bool is_repair;              /* RDATA */
+    bool lasts;                  /* tsdu stays where it is while it is lent (loan.h) */
     helio_pgm_fragment fragment; /* when is_fragment */
     int64_t receive_ns;          /* wall clock */
     int64_t arrival_ns;          /* monotonic, when it was taken up */
@@ -74,6 +77,7 @@ typedef struct helio_rxw {
     uint8_t *data;         /* capacity blocks of stride bytes; those never used cost no memory */
     uint8_t **free_blocks; /* used before, the last freed first */
     size_t free_count;
+    size_t aside_count; /* blocks kept aside: the last ones of free_blocks */
     size_t fresh_first; /* block never used */
     helio_rxw_slot *slots;
     uint64_t mask; /* capacity - 1 */
@@ -83,6 +87,7 @@ typedef struct helio_rxw {
     uint64_t known;        /* newest number known to exist */
     uint64_t source_trail; /* oldest number the source still has, as far as it has told */
     uint64_t held;         /* slots HELD */
+    helio_loan *loan;      /* set it after init; NULL: nothing is lent */
 } helio_rxw;
 
 /* capacity: a power of two.  next: number of the first packet wanted.  0 or NOMEM; free with
@@ -109,6 +114,9 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
                                   const helio_rxw_packet *packet);
 /* The result insert would have, without inserting. */
 helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence);
+/* There is room for all packets of two readings of a channel: those held may be lent, and may stay
+ * where they are until the application has place for them.  False where nothing is lent. */
+bool helio_rxw_may_lend(helio_rxw *rxw);
 /* Packets up to `sequence` exist: those there is room for become WAITING or LOST, lead moves. */
 void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence);
 /* A WAITING packet will not come. */
