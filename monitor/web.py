@@ -18,7 +18,7 @@ from heliograph.monitor.text import printable
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-__all__ = ["AllowedHosts", "guarded"]
+__all__ = ["AllowedHosts", "guarded", "is_loopback"]
 
 _LONGEST = 255
 
@@ -37,7 +37,7 @@ class AllowedHosts:
             own_name: Returns this machine's host name.
         """
         self._names = {"localhost", _plain(bound), *map(_plain, allowed)}
-        if not _is_loopback(bound):
+        if not is_loopback(bound):
             self._names.add(_plain(own_name()))
 
     def allows(self, header: str) -> bool:
@@ -66,7 +66,8 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _is_loopback(bound: str) -> bool:
+def is_loopback(bound: str) -> bool:
+    """Whether a server bound to this host or address is reached from this machine only."""
     address = _address(_plain(bound))
     return _plain(bound) == "localhost" or (address is not None and address.is_loopback)
 

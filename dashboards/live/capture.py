@@ -57,7 +57,9 @@ def browser() -> str | None:
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
-def capture(url: str, file: Path, *, width: int = 1440, after: float = 3.0, timeout: float = 60.0) -> None:
+def capture(
+    url: str, file: Path, *, width: int = 1440, after: float = 3.0, timeout: float = 60.0, token: bytes | None = None
+) -> None:
     """Write a PNG of the whole page.
 
     Args:
@@ -66,6 +68,7 @@ def capture(url: str, file: Path, *, width: int = 1440, after: float = 3.0, time
         width: Width of the window in pixels.
         after: Seconds that the page runs after it is drawn.
         timeout: Seconds until the capture fails.
+        token: Access token of the page.
 
     Raises:
         UserError: Chromium is missing, or the page did not appear in time.
@@ -78,7 +81,7 @@ def capture(url: str, file: Path, *, width: int = 1440, after: float = 3.0, time
         tempfile.TemporaryDirectory(prefix="heliograph-chromium-", ignore_cleanup_errors=True) as profile,
         _Browser(program, profile, deadline) as chromium,
     ):
-        chromium.open(url, width)
+        chromium.open(url, width, token)
         while not chromium.value(_DRAWN):
             time.sleep(0.1)
             if time.monotonic() > deadline:
@@ -125,12 +128,16 @@ class _Browser:
             self._process.kill()
             self._process.wait()
 
-    def open(self, url: str, width: int) -> None:
-        """Open the page."""
+    def open(self, url: str, width: int, token: bytes | None) -> None:
+        """Open the page; send the token with every request."""
         target = self._call("Target.createTarget", {"url": "about:blank"})
         attached = self._call("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
         self._session = attached["sessionId"]
         self._size(width, 1200)
+        if token is not None:
+            self._call("Network.enable", {})
+            headers = {"Authorization": f"Bearer {token.decode()}"}
+            self._call("Network.setExtraHTTPHeaders", {"headers": headers})
         answer = self._call("Page.navigate", {"url": url})
         if "errorText" in answer:
             raise UserError(

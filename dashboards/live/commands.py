@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from heliograph.dashboards.live.access import Access, content_policy, read_token, with_headers
 from heliograph.monitor.commands.arguments import (
     add_allowed_host_option,
     add_collect_option,
@@ -16,7 +17,7 @@ from heliograph.monitor.commands.arguments import (
     open_source,
 )
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.web import AllowedHosts, guarded
+from heliograph.monitor.web import AllowedHosts, guarded, is_loopback
 
 if TYPE_CHECKING:
     from waitress.server import BaseWSGIServer
@@ -33,9 +34,14 @@ _EXAMPLE = """\
 examples:
   heliograph live
   heliograph live --listen 127.0.0.1:8051 --interval 0.5
+  heliograph live --listen 0.0.0.0:8050 --token-file /etc/heliograph/live.token
   heliograph live --capture live.png --url http://127.0.0.1:8050/
 
-The page has no access control. It therefore listens on this machine only, unless --listen names another address.
+The page changes nothing. It listens on this machine only, where every user may read it, unless --listen names another
+address. That needs --token-file: a file with one line of 16 to 256 characters, closed to other users. Make one with
+  (umask 077; head -c 24 /dev/urandom | base64 > live.token)
+Readers sign in with the token once in 12 hours; programs send it as Authorization: Bearer TOKEN. The page has no TLS:
+put a proxy with TLS before it, and let the proxy keep the Host header.
 """
 
 
@@ -50,6 +56,9 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument(
         "--listen", default="127.0.0.1:8050", metavar="HOST:PORT", help="address of the page (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="require the token in this file; needed beyond this machine"
     )
     add_allowed_host_option(parser)
     add_segments_option(parser)
@@ -83,12 +92,19 @@ def _run(args: argparse.Namespace) -> int:
 def _capture(args: argparse.Namespace) -> int:
     from heliograph.dashboards.live.capture import capture
 
-    capture(args.url, args.capture, width=args.width, after=args.after)
+    token = read_token(args.token_file) if args.token_file else None
+    capture(args.url, args.capture, width=args.width, after=args.after, token=token)
     return 0
 
 
 def _serve(args: argparse.Namespace) -> int:
     host, port = _address(args.listen)
+    token = read_token(args.token_file) if args.token_file else None
+    if token is None and not is_loopback(host):
+        raise UserError(
+            f"--listen {args.listen} opens the page to other machines; pass --token-file FILE so that only readers "
+            f"with its token see it, or listen on this machine only: --listen 127.0.0.1:{port}"
+        )
     try:
         from heliograph.dashboards.live.app import create
         from heliograph.dashboards.live.store import Store
@@ -102,7 +118,9 @@ def _serve(args: argparse.Namespace) -> int:
             place=source.place,
             absence=(lambda: source.absence) if args.collect else None,
         )
-        server = _listen(guarded(create(store).server, AllowedHosts(host, args.allowed_host)), host, port)
+        app = create(store)
+        checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
+        server = _listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
         store.start()
         try:
             shown = f"[{host}]" if ":" in host else host

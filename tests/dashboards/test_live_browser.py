@@ -29,7 +29,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 class Running:
     """`heliograph live` over a sample fleet that goes on beating."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
@@ -37,7 +37,8 @@ class Running:
         self._beats = threading.Thread(target=self._beat, daemon=True)
         sample_fleet(folder, 0)
         self._beats.start()
-        self.process = start("--listen", f"127.0.0.1:{self.port}", "--segments", str(folder), "--interval", "0.5")
+        place = ("--listen", f"127.0.0.1:{self.port}", "--segments", str(folder))
+        self.process = start(*place, "--interval", "0.5", *options)
 
     def _beat(self) -> None:
         step = 0
@@ -148,6 +149,30 @@ def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driv
     running.process.send_signal(signal.SIGTERM)
     running.process.wait(20)
     until(lambda: "disconnected no answer for" in seen(driver, "state"), "noticing that the server is gone")
+
+
+def test_a_reader_signs_in_and_no_script_or_style_breaks_the_policy(tmp_path: Path, driver: Any) -> None:
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef-token\n")
+    file.chmod(0o600)
+    page = Running(tmp_path / "segments", "--token-file", str(file))
+    try:
+        assert page.url in first_line(page.process)
+        driver.get(f"{page.url}?q=1")
+        assert "Access token" in driver.find_element("tag name", "body").text
+        driver.find_element("name", "token").send_keys("0123456789abcdef-token\n")
+        until(lambda: "live" in seen(driver, "state"), "the live page")
+        assert driver.current_url == f"{page.url}?q=1"
+        assert driver.execute_script("return document.cookie") == ""
+        before = seen(driver, "taken")
+        until(lambda: seen(driver, "taken") != before, "a newer sample")
+        said = [entry["message"] for entry in driver.get_log("browser")]
+        assert [text for text in said if "Content Security Policy" in text] == []
+        blocked = "return fetch('https://example.com/').then(() => 'sent', () => 'blocked')"
+        assert driver.execute_script(blocked) == "blocked"
+        assert any("Content Security Policy" in entry["message"] for entry in driver.get_log("browser"))
+    finally:
+        page.close()
 
 
 def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> None:
