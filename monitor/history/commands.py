@@ -1,4 +1,4 @@
-"""`heliograph history`: rollup, merge, import, report. Heavy libraries are loaded when one of them runs.
+"""`heliograph history`: rollup, merge, import, report, studies. Heavy libraries are loaded when one of them runs.
 
 Exit code 0: success; 1: done, but part of the input could not be used (it is named on stderr); 2: nothing was done; the
 reason is on stderr.
@@ -20,6 +20,8 @@ from heliograph.monitor.history.studies.options import add_study_options
 from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from heliograph.monitor.history.files import Broken
 
 __all__ = ["command", "report_problems"]
@@ -53,6 +55,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_compare(actions)
     _add_gate(actions)
     _add_changes(actions)
+    _add_objectives(actions)
+    _add_calendar(actions)
 
 
 Actions = argparse._SubParsersAction  # the only name argparse gives it
@@ -189,7 +193,10 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
 
 _SELECTION_TEXT = (
     "A selection is a list of LABEL=PATTERN with * and ?, and from=TIME and to=TIME, in UTC or with an offset.\n"
-    "Labels: instance, topic, stream, metric, tag, host, build, link, incarnation, level. Series that agree in\n"
+    "Labels: instance, topic, stream, metric, tag, host, build, link, incarnation, level."
+)
+_PAIRS_TEXT = (
+    f"{_SELECTION_TEXT} Series that agree in\n"
     "instance, topic and tag are compared; a label that a selection names need not agree."
 )
 
@@ -203,7 +210,7 @@ def _add_compare(actions: Actions[argparse.ArgumentParser]) -> None:
         "Compare quantiles of two samples of a spool: ratio, 95 % interval, and a verdict per series and quantile:\n"
         "slower, not slower (within the margin), or cannot say. Neighbouring intervals resemble each other; the\n"
         "limits take that into account, and are calibrated on the baseline where it is long enough.\n\n"
-        f"{_SELECTION_TEXT}",
+        f"{_PAIRS_TEXT}",
         "heliograph history compare --spool spool --a build=4.1 --b build=4.2",
     )
     _spool_option(parser)
@@ -217,7 +224,7 @@ def _add_gate(actions: Actions[argparse.ArgumentParser]) -> None:
         _gate,
         "the same with an exit code, for the release tests of a trading system",
         "Compare a candidate with a baseline. Exit code 0: not slower; 1: slower; 2: cannot say, or an error.\n\n"
-        f"{_SELECTION_TEXT}",
+        f"{_PAIRS_TEXT}",
         "heliograph history gate --spool spool --baseline build=4.1 --candidate build=4.2 --margin 3",
     )
     _spool_option(parser)
@@ -247,6 +254,124 @@ def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
         help="share of unchanged series that get a false alarm, 0.002 to 0.5 (default: 0.01)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per change, durations in ns")
+
+
+def _series_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--select", default="", metavar="SELECTION", help="labels and times (default: everything)")
+    parser.add_argument("--metric", default="receiver_total_latency", help="metric (default: %(default)s)")
+    parser.add_argument(
+        "--by",
+        default="instance,topic,tag",
+        metavar="LABELS",
+        help="labels that tell series apart, with commas (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per series, durations in ns")
+
+
+def _add_objectives(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "objectives",
+        _objectives,
+        "the share of messages and hours that kept to a limit",
+        "For each series of a history: the share of the messages within a limit, the used part of the error budget,\n"
+        "and the hours that met the objective. Exit code 0: all met; 1: some missed, or part of the history cannot be\n"
+        "read; 2: no data, or an error.\n\n"
+        f"{_SELECTION_TEXT}",
+        "heliograph history objectives --within 1ms --share 99.9 --select from=2026-11-01,to=2026-12-01",
+    )
+    _history_option(parser)
+    parser.add_argument("--within", required=True, metavar="DURATION", help="the limit, such as 250us or 1ms")
+    parser.add_argument(
+        "--share", type=_target, default=99.9, metavar="PERCENT", help="the target, in percent (default: 99.9)"
+    )
+    _series_options(parser)
+
+
+def _target(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text} is not a percentage above 0 and below 100")
+    return value
+
+
+def _add_calendar(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "calendar",
+        _calendar,
+        "percentiles by day, and by hour of the week",
+        "Show the percentiles of each day and of each hour of the week, from merged counts. A percentile with fewer\n"
+        "than ten values beyond it is not shown.\n\n"
+        f"{_SELECTION_TEXT}",
+        "heliograph history calendar --zone Europe/London --out calendar.html",
+    )
+    _history_option(parser)
+    parser.add_argument(
+        "--quantile", default="p99.9", metavar="QUANTILE", help="shown by hour of the week (default: p99.9)"
+    )
+    parser.add_argument("--zone", default="UTC", help="time zone of days and hours (default: UTC)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write an HTML page instead of text")
+    _series_options(parser)
+
+
+def _selected(args: argparse.Namespace) -> tuple[pa.Table, tuple[str, ...], int]:
+    """Return the selected rows of a history, the labels of its series, and the amount of unusable input."""
+    from heliograph.monitor.history.hours import read_history
+    from heliograph.monitor.history.merge import ALL_LABELS
+    from heliograph.monitor.history.studies.samples import choose, parse_selection
+
+    by = tuple(dict.fromkeys(name.strip() for name in args.by.split(",") if name.strip()))
+    if unknown := sorted(set(by) - set(ALL_LABELS)):
+        raise UserError(f"--by: there is no label {unknown[0]}; the labels are {', '.join(ALL_LABELS)}")
+    selection = parse_selection(args.select)
+    table, broken = read_history(args.history)
+    problems = report_problems((one, 0) for one in broken)
+    rows = choose(table, selection, args.metric)
+    if rows.num_rows == 0:
+        raise UserError(f"{args.history}: no hour of {args.metric} is selected by {selection.text!r}")
+    return rows, by, problems
+
+
+def _objectives(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.studies.lines import objective_lines
+    from heliograph.monitor.history.studies.objectives import Objective, judge, parse_duration
+
+    objective = Objective(parse_duration(args.within), args.share / 100)
+    rows, by, problems = _selected(args)
+    judged = judge(rows, objective, by)
+    if not judged:
+        raise UserError(f"{args.history}: the selected hours have no values")
+    for line in objective_lines(judged, as_json=args.json):
+        print(line)
+    return 1 if problems or not all(one.is_met for one in judged) else 0
+
+
+def _calendar(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.report import write_report
+    from heliograph.monitor.history.schema import PERCENTILES, metric_titles
+    from heliograph.monitor.history.studies.calendar import calendars, zone_of
+    from heliograph.monitor.history.studies.calendar_page import calendar_page
+    from heliograph.monitor.history.studies.lines import calendar_lines
+
+    quantile = args.quantile.replace(".", "_")
+    if quantile not in PERCENTILES:
+        raise UserError(f"--quantile: {args.quantile!r} is not one of {', '.join(PERCENTILES)}")
+    zone = zone_of(args.zone)
+    rows, by, problems = _selected(args)
+    found = calendars(rows, zone, by)
+    if not found:
+        raise UserError(f"{args.history}: the selected hours have no values")
+    if args.out:
+        title = metric_titles().get(args.metric, args.metric)
+        write_report(calendar_page(found, quantile, args.zone, title), args.out)
+        print(f"{args.out}: {len(found)} series")
+    else:
+        for line in calendar_lines(found, quantile, args.zone, as_json=args.json):
+            print(line)
+    return 1 if problems else 0
 
 
 def _changes(args: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from heliograph.monitor.history.merge import ALL_LABELS, Merger, merge
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
 from heliograph.monitor.latency import highest_of
 
-__all__ = ["PAIR", "Pair", "Sample", "Selection", "load", "pairs", "parse_selection"]
+__all__ = ["PAIR", "Pair", "Sample", "Selection", "choose", "load", "pairs", "parse_selection"]
 
 PAIR = ("instance", "topic", "metric", "tag")
 """Labels by which the series of two samples belong together; a stream lives as long as its process."""
@@ -147,14 +147,15 @@ def load(
                 problems.append((table, 0))
                 continue
             for selection, merger in zip(wanted, mergers, strict=True):
-                chosen = _chosen(table, selection, metric)
+                chosen = choose(table, selection, metric)
                 if chosen.num_rows:
                     merger.add(chosen, path)
     tables = [merge(merger.partial(), round(interval_s * 1e6), final=False, by=PAIR)[0] for merger in mergers]
     return tables, problems + [problem for merger in mergers for problem in merger.problems]
 
 
-def _chosen(table: pa.Table, selection: Selection, metric: str) -> pa.Table:
+def choose(table: pa.Table, selection: Selection, metric: str) -> pa.Table:
+    """Return the rows of a metric that a selection chooses."""
     ts = table["ts"].cast(pa.int64())
     mask = pc.and_(pc.greater_equal(ts, selection.from_us), pc.less(ts, selection.to_us))
     mask = pc.and_(mask, pc.equal(table["metric"], metric))

@@ -1,0 +1,118 @@
+"""Objectives and calendars as text and as JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from heliograph.engine.catalogue.outside import json_text
+from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.schema import PERCENTILES
+from heliograph.monitor.history.studies.calendar import Calendar, Cell
+from heliograph.monitor.history.studies.objectives import Judged
+from heliograph.monitor.text import printable, table
+
+__all__ = ["WEEKDAYS", "calendar_lines", "objective_lines", "series_name", "shown"]
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+THIN = "thin"
+
+
+def series_name(series: Mapping[str, str]) -> str:
+    """Return the labels of a series as people read them."""
+    return printable(" ".join(value for value in series.values() if value) or "all")
+
+
+def _percent(share: float) -> str:
+    """A share with enough digits to tell 99.99 % from 100 %; it is never rounded up to 100 %."""
+    text = f"{share * 100:.4f}".rstrip("0").rstrip(".")
+    return f"{'99.9999' if text == '100' and share < 1 else text} %"
+
+
+def objective_lines(judged: Sequence[Judged], *, as_json: bool) -> Iterator[str]:
+    """Return judged series as text, or as one JSON object per line."""
+    if as_json:
+        yield from (json_text(_judged_json(one)) for one in judged)
+        return
+    rows = [
+        [
+            series_name(one.series),
+            f"{one.messages:,}",
+            _percent(one.share),
+            f"{one.budget_used:.2f}",
+            f"{one.hours_met:,} of {one.hours:,}",
+            f"{one.worst_hour:%Y-%m-%d %H:00} {_percent(one.worst_share)}",
+            "met" if one.is_met else "MISSED",
+        ]
+        for one in judged
+    ]
+    yield from table(["series", "messages", "within", "budget used", "hours met", "worst hour, UTC", "verdict"], rows)
+
+
+def _judged_json(one: Judged) -> dict[str, Any]:
+    return {
+        "series": dict(one.series),
+        "limit_ns": one.objective.limit_ns,
+        "target": one.objective.target,
+        "messages": one.messages,
+        "within": one.within,
+        "share": one.share,
+        "budget_used": one.budget_used,
+        "hours": one.hours,
+        "hours_met": one.hours_met,
+        "worst_hour": one.worst_hour.isoformat(),
+        "worst_hour_share": one.worst_share,
+        "met": one.is_met,
+    }
+
+
+def shown(cell: Cell | None, quantile: str) -> str:
+    """Return a quantile of a cell: ``-`` without values, ``thin`` with too few."""
+    if cell is None:
+        return "-"
+    value = cell.percentiles[quantile]
+    return THIN if value is None else duration(value)
+
+
+def calendar_lines(found: Sequence[Calendar], quantile: str, zone: str, *, as_json: bool) -> Iterator[str]:
+    """Return calendars as text, or as one JSON object per series."""
+    if as_json:
+        yield from (json_text(_calendar_json(one, zone)) for one in found)
+        return
+    name = quantile.replace("_", ".")
+    for index, one in enumerate(found):
+        yield from [""] if index else []
+        yield f"{series_name(one.series)}, days in {printable(zone)}"
+        rows = [
+            [
+                f"{day.day} {WEEKDAYS[day.day.weekday()]}",
+                str(day.hours),
+                f"{day.cell.n:,}",
+                *(shown(day.cell, column) for column in PERCENTILES),
+                duration(day.cell.max),
+            ]
+            for day in one.days
+        ]
+        yield from table(["day", "hours", "values", *(column.replace("_", ".") for column in PERCENTILES), "max"], rows)
+        yield ""
+        yield f"{series_name(one.series)}, {name} by hour of the week"
+        yield from table(
+            ["hour", *WEEKDAYS],
+            [[f"{hour:02}:00", *(shown(one.week.get((day, hour)), quantile) for day in range(7))]
+             for hour in range(24) if any((day, hour) in one.week for day in range(7))],
+        )  # fmt: skip
+
+
+def _calendar_json(one: Calendar, zone: str) -> dict[str, Any]:
+    return {
+        "series": dict(one.series),
+        "zone": zone,
+        "days": [{"day": day.day.isoformat(), "hours": day.hours, **_cell_json(day.cell)} for day in one.days],
+        "week": [
+            {"weekday": weekday, "hour": hour, **_cell_json(cell)} for (weekday, hour), cell in sorted(one.week.items())
+        ],
+    }
+
+
+def _cell_json(cell: Cell) -> dict[str, Any]:
+    return {"values": cell.n, **{f"{name}_ns": value for name, value in cell.percentiles.items()}, "max_ns": cell.max}

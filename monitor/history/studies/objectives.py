@@ -1,0 +1,137 @@
+"""Latency objectives: which share of the messages, and of the time, kept to a limit.
+
+An objective is a limit and a target: 99.9 % of the messages within 1 ms. Its error budget is the rest, 0.1 %. The
+counts come from the histograms, so the share is exact but for the cell that holds the limit: its values count as
+outside (at three digits it is 0.1 % wide or less). Values outside the range of the histogram count as outside too.
+
+References: B. Beyer et al., The Site Reliability Workbook, O'Reilly 2018, chapters 2 and 5 (error budget).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from heliograph.monitor import _hdr
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.merge import HOUR_US, merge
+from heliograph.monitor.history.studies.samples import PAIR
+from heliograph.monitor.latency import cell_of, highest_of
+
+__all__ = ["Judged", "Objective", "judge", "parse_duration"]
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A share of the messages within a limit."""
+
+    limit_ns: int
+    target: float
+    """Share of the messages, above 0 and below 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A series against an objective."""
+
+    series: Mapping[str, str]
+    messages: int
+    """Values of the series, with those outside the range of the histogram."""
+    within: int
+    hours: int
+    """Hours with values."""
+    hours_met: int
+    """Hours that met the objective on their own."""
+    worst_hour: datetime
+    """Start of the hour with the smallest share."""
+    worst_share: float
+    objective: Objective
+
+    @property
+    def share(self) -> float:
+        """Share of the messages within the limit."""
+        return self.within / self.messages
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the whole time meets the objective."""
+        return self.within >= self.objective.target * self.messages
+
+    @property
+    def budget_used(self) -> float:
+        """Used part of the error budget; above 1 the objective is missed."""
+        return (1 - self.share) / (1 - self.objective.target)
+
+
+def parse_duration(text: str) -> int:
+    """Return a duration such as ``250us`` or ``1.5 ms`` in ns.
+
+    Raises:
+        UserError: It is no duration, or is below 1 ns.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    value = round(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if value < 1:
+        raise UserError(f"{text!r} is not a duration such as 250us, 1ms or 0.5s")
+    return value
+
+
+def judge(table: pa.Table, objective: Objective, by: Sequence[str] = PAIR) -> list[Judged]:
+    """Judge the series of a history.
+
+    Args:
+        table: Rows of `HISTORY`.
+        objective: The objective.
+        by: Labels that tell series apart.
+
+    Returns:
+        The series with values, those that used most of their budget first.
+    """
+    merged, _ = merge(table, HOUR_US, final=False, by=by)
+    hours: dict[tuple[str, ...], list[tuple[datetime, int, int]]] = {}
+    for row in merged.select(["ts", *by, "n", "dropped", "digits", "lowest", "highest", "h"]).to_pylist():
+        messages = row["n"] + row["dropped"]
+        if messages:
+            series = tuple(str(row[name]) for name in by)
+            hours.setdefault(series, []).append((row["ts"], messages, _within(row, objective.limit_ns)))
+    judged = [_judged(dict(zip(by, series, strict=True)), rows, objective) for series, rows in hours.items()]
+    return sorted(judged, key=lambda one: (-one.budget_used, tuple(one.series.values())))
+
+
+def _within(row: Mapping[str, Any], limit_ns: int) -> int:
+    """Return the values in cells that end at the limit or below."""
+    layout = row["digits"], row["lowest"], row["highest"]
+    counts = np.frombuffer(_hdr.decode(row["h"])[0], dtype=np.uint64)
+    if limit_ns >= row["highest"]:
+        return int(counts.sum())
+    cell = cell_of(limit_ns, *layout)
+    is_whole = int(highest_of(np.array([cell]), *layout)[0]) <= limit_ns
+    return int(counts[: cell + is_whole].sum())
+
+
+def _judged(series: Mapping[str, str], rows: Sequence[tuple[datetime, int, int]], objective: Objective) -> Judged:
+    # Layouts of one series are rows of their own.
+    of_hour: dict[datetime, tuple[int, int]] = {}
+    for begin, messages, within in rows:
+        before = of_hour.get(begin, (0, 0))
+        of_hour[begin] = before[0] + messages, before[1] + within
+    worst = min(of_hour, key=lambda begin: (of_hour[begin][1] / of_hour[begin][0], begin))
+    return Judged(
+        series=series,
+        messages=sum(messages for messages, _ in of_hour.values()),
+        within=sum(within for _, within in of_hour.values()),
+        hours=len(of_hour),
+        hours_met=sum(within >= objective.target * messages for messages, within in of_hour.values()),
+        worst_hour=worst,
+        worst_share=of_hour[worst][1] / of_hour[worst][0],
+        objective=objective,
+    )
