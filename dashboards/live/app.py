@@ -5,6 +5,8 @@ drawing does not grow with their number. A request that arrives during a drawing
 browser already shows is not sent again.
 
 The browser decides when to send the next request and whether the server answers: see `assets/state.js`.
+
+The address names the page and holds its state. `page_at` is the router: it makes the page of an address.
 """
 
 from __future__ import annotations
@@ -13,19 +15,27 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 
-from dash import ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from heliograph.dashboards.live.pages import fleet
+from heliograph.dashboards.live.curves import to_csv, to_hlog
+from heliograph.dashboards.live.pages import fleet, lab
+from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
+from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.series import EVERYTHING
 from heliograph.dashboards.live.store import Store, View, status_of
+from heliograph.dashboards.live.uploads import NotALog, Uploads
+from heliograph.engine.catalogue.outside import outside
 
-__all__ = ["Easel", "create", "first_page", "refresh"]
+__all__ = ["Easel", "create", "first_page", "page_at", "refresh"]
+
+_Choice = TypeVar("_Choice", bound=Hashable)
 
 _MOST_CHOICES = 32
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
@@ -41,15 +51,15 @@ def _stay_here(app: Dash) -> None:
     app.interpolate_index = interpolate_index
 
 
-class Easel:
+class Easel(Generic[_Choice]):
     """The drawings of the newest view, one per choice; safe to use from many threads."""
 
-    def __init__(self, draw: Callable[[View, Choice], Mapping[str, Any]] = fleet.parts) -> None:
+    def __init__(self, draw: Callable[[View, Any], Mapping[str, Any]] = fleet.parts) -> None:
         self._draw = draw
         self._lock = threading.Lock()
-        self._done: OrderedDict[Choice, tuple[int, Mapping[str, Any]]] = OrderedDict()
+        self._done: OrderedDict[_Choice, tuple[int, Mapping[str, Any]]] = OrderedDict()
 
-    def parts(self, view: View, choice: Choice) -> Mapping[str, Any]:
+    def parts(self, view: View, choice: _Choice) -> Mapping[str, Any]:
         """Return the parts of the page, drawn at most once per view and choice."""
         with self._lock:
             done = self._done.get(choice)
@@ -64,14 +74,42 @@ class Easel:
 
 def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
     """Return the complete first page for a browser."""
+    return page_at("/", "", store, Uploads(), clock)
+
+
+def page_at(path: str, search: str, store: Store, uploads: Uploads, clock: Callable[[], int] = time.time_ns) -> Any:
+    """Return the page of an address, complete.
+
+    Args:
+        path: Path of the address; an unknown one shows the first page and a message.
+        search: The part of the address from "?" on, or nothing.
+        store: The data.
+        uploads: The uploaded logs.
+        clock: Wall clock in ns since 1970.
+    """
     view, now = store.view, clock()
-    state = status_of(view, now)
-    return harmless(fleet.layout(view, state, verdict(view, state), now))
+    status = status_of(view, now)
+    state = stamp(view, status, now)
+    values, said = fields(search)
+    if path == "/lab":
+        chosen, more = lab.selection(values, view, uploads)
+        return harmless(lab.layout(view, state, chosen, uploads, [*said, *more]))
+    if path not in PAGES:
+        said.append(refused("Page", path, "does not exist; this is the first page"))
+    choice, more = fleet.choice(values, view)
+    return harmless(fleet.layout(view, state, verdict(view, status), choice, [*said, *more]))
+
+
+def _current(store: Store, clock: Callable[[], int], prefix: str = "") -> dict[str, Any]:
+    """Return the parts of the head that change with every answer."""
+    view, now = store.view, clock()
+    state = stamp(view, status_of(view, now), now)
+    return {f"{prefix}stamp": state, f"{prefix}taken": taken(view)}
 
 
 def refresh(
     store: Store,
-    easel: Easel,
+    easel: Easel[Choice],
     choice: Choice,
     seen: int | None,
     *,
@@ -83,14 +121,14 @@ def refresh(
         seen: Sequence number of the view that the browser shows with this choice; None: it needs all parts.
     """
     view, now = store.view, clock()
-    state = status_of(view, now)
-    said = verdict(view, state)
+    status = status_of(view, now)
+    said = verdict(view, status)
     answer: dict[str, Any] = harmless(
         {
-            "stamp": fleet.stamp(view, state, now),
+            "stamp": stamp(view, status, now),
             "verdict": fleet.verdict_parts(said),
             "verdict-tone": f"verdict {said.tone}",
-            "taken": fleet.taken(view),
+            "taken": taken(view),
         }
     )
     if seen == view.sequence:
@@ -110,8 +148,14 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
         suppress_callback_exceptions=True,  # otherwise the page would contain its layout twice
     )
     _stay_here(app)
-    easel = Easel()
-    app.layout = lambda: first_page(store, clock)
+    easel: Easel[Choice] = Easel()
+    uploads = Uploads()
+    app.layout = lambda: [dcc.Location(id="url", refresh=False), html.Div(id="page")]
+
+    @app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))
+    def on_address(path: str | None, search: str | None) -> Any:
+        return page_at(str(path or "/"), str(search or ""), store, uploads, clock)
+
     outputs = {
         "stamp": Output("stamp", "data"),
         "verdict": Output("verdict", "children"),
@@ -129,25 +173,112 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
     )
     def on_ask(_: int | None, group: str | None, kind: str | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
         choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
-        seen = stamp.get("sequence") if stamp and ctx.triggered_id == "ask" else None
-        return refresh(store, easel, choice, seen, clock=clock)
+        return refresh(store, easel, choice, _seen(stamp, "ask"), clock=clock)
 
+    _add_lab(app, store, uploads, clock)
+    for prefix, choices in (("", ("groups", "kind")), ("lab-", lab.CHOICES)):
+        _add_head(app, prefix, [Input(name, "value") for name in choices])
+    return app
+
+
+def _seen(stamp: Mapping[str, Any] | None, ask: str) -> int | None:
+    """Return the number of the view that the browser shows; None when its choice has changed."""
+    found = stamp.get("sequence") if isinstance(stamp, Mapping) and ctx.triggered_id == ask else None
+    return found if isinstance(found, int) else None
+
+
+def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:
+    """Add the callbacks of a page that run in the browser: pause, timer, address."""
     app.clientside_callback(
         ClientsideFunction("heliograph", "pause"),
-        Output("tick", "disabled"),
-        Output("pause", "children"),
-        Output("pause", "aria-pressed"),
-        Input("pause", "n_clicks"),
+        Output(f"{prefix}tick", "disabled"),
+        Output(f"{prefix}pause", "children"),
+        Output(f"{prefix}pause", "aria-pressed"),
+        Input(f"{prefix}pause", "n_clicks"),
     )
     app.clientside_callback(
         ClientsideFunction("heliograph", "tick"),
-        Output("ask", "data"),
-        Output("state", "className"),
-        Output("state-shape", "children"),
-        Output("state-word", "children"),
-        Output("state-reason", "children"),
-        Input("tick", "n_intervals"),
-        Input("tick", "disabled"),
-        State("stamp", "data"),  # as an input it would delay the callback during a request
+        Output(f"{prefix}ask", "data"),
+        Output(f"{prefix}state", "className"),
+        Output(f"{prefix}state-shape", "children"),
+        Output(f"{prefix}state-word", "children"),
+        Output(f"{prefix}state-reason", "children"),
+        Input(f"{prefix}tick", "n_intervals"),
+        Input(f"{prefix}tick", "disabled"),
+        State(f"{prefix}stamp", "data"),  # as an input it would delay the callback during a request
     )
-    return app
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "address"),
+        Output(f"{prefix}address-notes", "children"),
+        *choices,
+        prevent_initial_call=True,
+    )
+
+
+def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]) -> None:
+    """Add the callbacks of the latency lab."""
+    easel: Easel[lab.Selection] = Easel(lambda view, chosen: lab.parts(view, chosen, uploads))
+    values = [(name, "value") for name in lab.CHOICES]
+
+    def selected(view: View, given: Mapping[str, Any]) -> lab.Selection:
+        lists = {name.removeprefix("lab-"): value for name, value in given.items() if isinstance(value, list)}
+        return lab.selection(lists, view, uploads)[0]
+
+    @app.callback(
+        output={name: Output(name, prop) for name, prop in lab.PLACES.items()}
+        | {"lab-stamp": Output("lab-stamp", "data"), "lab-taken": Output("lab-taken", "children")},
+        inputs={"_": Input("lab-ask", "data"), "given": {name: Input(name, prop) for name, prop in values}},
+        state={"stamp": State("lab-stamp", "data")},
+        prevent_initial_call=True,
+    )
+    def on_lab_ask(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
+        view = store.view
+        answer = _current(store, clock, "lab-")
+        if _seen(stamp, "lab-ask") == view.sequence:
+            return answer | dict.fromkeys(lab.PLACES, no_update)
+        return answer | dict(easel.parts(view, selected(view, given)))
+
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "file"),
+        Output("lab-file", "data"),
+        Output("lab-said", "children"),
+        Input("lab-upload", "contents"),
+        State("lab-upload", "filename"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        output=(
+            Output("lab-logs", "options"),
+            Output("lab-logs", "value"),
+            Output("lab-said", "children", allow_duplicate=True),
+        ),
+        inputs=Input("lab-file", "data"),
+        state=State("lab-logs", "value"),
+        prevent_initial_call=True,
+    )
+    def on_upload(file: Any, shown: list[str] | None) -> tuple[Any, Any, str]:
+        if not isinstance(file, Mapping):
+            return no_update, no_update, "no file"
+        name = outside(str(file.get("name") or "log"))
+        try:
+            log = uploads.add(str(file.get("contents")), name)
+        except NotALog as error:
+            return no_update, no_update, outside(f"{name} is not shown: {error}.")
+        chosen = list(dict.fromkeys([*(shown or []), log.key]))
+        return harmless(lab.log_options(uploads)), chosen, outside(f"{log.name} is shown beside the lines.")
+
+    @app.callback(
+        output=Output("lab-download", "data"),
+        inputs={"hlog": Input("lab-hlog", "n_clicks"), "csv": Input("lab-csv", "n_clicks")},
+        state={"given": {name: State(name, prop) for name, prop in values}},
+        prevent_initial_call=True,
+    )
+    def on_download(hlog: int | None, csv: int | None, given: Mapping[str, Any]) -> Any:
+        view = store.view
+        if not (hlog or csv):
+            return no_update
+        found, _ = lab.drawn(view, selected(view, given), uploads)
+        kind, text = ("hlog", to_hlog(found)) if ctx.triggered_id == "lab-hlog" else ("csv", to_csv(found))
+        moment = datetime.fromtimestamp(view.time_ns / 1e9).strftime("%Y%m%dT%H%M%S")
+        return {"content": text, "filename": f"latency-{moment}.{kind}", "type": "text/plain", "base64": False}

@@ -38,9 +38,7 @@ FLAGS = (
     "--hide-scrollbars",
 )
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_DRAWN = (
-    "document.querySelectorAll('.js-plotly-plot .main-svg').length > 0 && document.getElementById('verdict') !== null"
-)
+_DRAWN = "document.querySelectorAll('.js-plotly-plot .main-svg').length > 0 && document.querySelector('main') !== null"
 _CHUNK = 1 << 20
 _RENUMBER = """
 import fcntl, os, sys

@@ -29,7 +29,7 @@ _MOST_CONNECTIONS = 64
 _IDLE_SECONDS = 20
 _REQUEST_SECONDS = 5.0
 _HEAD_BYTES = 32 << 10
-_BODY_BYTES = 1 << 20
+_BODY_BYTES = 3 << 20
 _EXAMPLE = """\
 examples:
   heliograph live
@@ -107,13 +107,14 @@ def _serve(args: argparse.Namespace) -> int:
         )
     try:
         from heliograph.dashboards.live.app import create
+        from heliograph.dashboards.live.series import HISTOGRAMS
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
 
     with open_source(args) as source:
         store = Store(
-            lambda: source.sample(histograms={"total_latency"}),
+            lambda: source.sample(histograms=HISTOGRAMS),
             interval=args.interval,
             place=source.place,
             absence=(lambda: source.absence) if args.collect else None,

@@ -14,17 +14,24 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.latency import grew, percentiles
 from heliograph.monitor.latency import merged as all_of
 from heliograph.monitor.model import Histogram, Snapshot
 from heliograph.monitor.rates import rates_between
 
-__all__ = ["EVERYTHING", "QUANTILES", "Cells", "Group", "Point", "merged", "point"]
+__all__ = ["EVERYTHING", "HISTOGRAMS", "QUANTILES", "Cells", "Group", "Point", "Shift", "around", "merged", "point"]
 
 Group = str
 """``all``, ``topic:NAME`` or ``receiver:INSTANCE``."""
 
+Shift = tuple[int, int]
+"""Lowest and highest time in ns to add to a measured latency, from the offset of the clocks and its error bound."""
+
 EVERYTHING: Group = "all"
+_WHOLE, _RECOVERED = "total_latency", "total_latency_recovered"
+HISTOGRAMS = frozenset({_WHOLE, _RECOVERED})
+"""Histograms that a snapshot needs."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 _PER_TOPIC = {("receiver", "messages_delivered"): "delivered", ("transmitter", "messages_sent"): "sent"}
@@ -73,10 +80,16 @@ class Point:
     """Percentiles by name (see QUANTILES) in ns; a group without values in the interval is absent."""
     cells: Mapping[Group, Cells] = field(default_factory=dict)
     """The counts behind the percentiles."""
+    recovered_cells: Mapping[Group, Cells] = field(default_factory=dict)
+    """The part of the counts that belongs to recovered messages, as far as receivers record it."""
+    recovered_count: Mapping[Group, int] = field(default_factory=dict)
+    """Number of recovered messages among the counts, also where receivers do not record their latency."""
+    shifts: Mapping[Group, Shift | None] = field(default_factory=dict)
+    """Range over the receivers of the group; None: the clocks of one of them are not known."""
 
     def without_cells(self) -> Point:
         """Return the point without histogram cells, to keep it for a long time."""
-        return replace(self, cells={})
+        return replace(self, cells={}, recovered_cells={}, recovered_count={}, shifts={})
 
 
 def point(older: Snapshot, newer: Snapshot) -> Point | None:
@@ -95,7 +108,8 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
             sums[name][rate.labels["instance"]] += rate.per_second
         elif rate.scope == "rx_stream" and rate.cell.startswith(_LOST):
             sums["lost"][rate.labels["instance"]] += rate.per_second
-    groups = _latency(older, newer)
+    groups = _latency(older, newer, _WHOLE)
+    counts, shifts = _origins(older, newer, groups)
     wanted = tuple(QUANTILES.values())
     return Point(
         time_ns=newer.time_ns,
@@ -106,41 +120,94 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
             for group, histogram in groups.items()
         },
         cells={group: _sparse(histogram) for group, histogram in groups.items()},
+        recovered_cells={group: _sparse(found) for group, found in _latency(older, newer, _RECOVERED).items()},
+        recovered_count=counts,
+        shifts=shifts,
     )
 
 
-def merged(points: Iterable[Point], group: Group) -> Histogram | None:
-    """Merge all values of a group over some points; None when there are none."""
-    total: npt.NDArray[np.uint64] | None = None
-    like: Histogram | None = None
-    for item in points:
-        if (cells := item.cells.get(group)) is not None:
-            if total is None or like is None:
-                like, total = cells.like, np.zeros_like(cells.like.counts)
-            if cells.like.counts.size == total.size:
-                total[cells.index] += cells.counts
-    return None if total is None or like is None else replace(like, counts=total)
+def merged(points: Iterable[Point], group: Group, *, recovered: bool = False) -> Histogram | None:
+    """Merge all values of a group over some points; None when there are none.
+
+    Args:
+        points: The points.
+        group: The group.
+        recovered: Only the values of recovered messages, as far as they are recorded.
+    """
+    found = [(item.recovered_cells if recovered else item.cells).get(group) for item in points]
+    parts = [cells for cells in found if cells is not None]
+    if not parts:
+        return None
+    like = parts[0].like
+    parts = [cells for cells in parts if cells.like.counts.size == like.counts.size]
+    total = np.zeros_like(like.counts)
+    for cells in parts:
+        total[cells.index] += cells.counts
+    return replace(
+        like,
+        counts=total,
+        above=sum(cells.like.above for cells in parts),
+        negative=sum(cells.like.negative for cells in parts),
+        total_ns=sum(cells.like.total_ns for cells in parts),
+    )
 
 
-def _latency(older: Snapshot, newer: Snapshot) -> dict[Group, Histogram]:
-    """Merge the values recorded between the snapshots by group; groups without values are left out."""
-    before = {
-        (instance.incarnation, item.key): item.histograms.get("total_latency")
-        for instance, item in older.of("receiver")
-    }
+def _groups(instance: str, topic: str) -> tuple[Group, Group, Group]:
+    return EVERYTHING, f"topic:{topic}", f"receiver:{instance}"
+
+
+def _latency(older: Snapshot, newer: Snapshot, name: str) -> dict[Group, Histogram]:
+    """Merge the values of a statistic between the snapshots by group; groups without values are left out."""
+    before = {(instance.incarnation, item.key): item.histograms.get(name) for instance, item in older.of("receiver")}
     found: defaultdict[Group, list[Histogram]] = defaultdict(list)
     for instance, item in newer.of("receiver"):
-        now = item.histograms.get("total_latency")
+        now = item.histograms.get(name)
         place = (instance.incarnation, item.key)
         if now is None or place not in before:
             continue
         interval = _interval(now, before[place])
         if interval is None:
             continue
-        for group in (EVERYTHING, f"topic:{item.labels['topic']}", f"receiver:{instance.name}"):
+        for group in _groups(instance.name, item.labels["topic"]):
             if _alike(parts := found[group], interval):
                 parts.append(interval)
     return {group: whole for group, parts in found.items() if (whole := all_of(parts)) is not None}
+
+
+def _origins(
+    older: Snapshot, newer: Snapshot, wanted: Iterable[Group]
+) -> tuple[dict[Group, int], dict[Group, Shift | None]]:
+    """Return the number of recovered messages and the shift by the clocks, for each of the wanted groups."""
+    before = {
+        (instance.incarnation, item.key): item.values.get("latency_recovered", 0)
+        for instance, item in older.of("receiver")
+    }
+    clocks = {
+        (instance.incarnation, item.labels["stream"]): clocks_of(item) for instance, item in newer.of("rx_stream")
+    }
+    counts = dict.fromkeys(wanted, 0)
+    shifts: dict[Group, Shift | None] = {}
+    for instance, item in newer.of("receiver"):
+        place = (instance.incarnation, item.key)
+        if place not in before:
+            continue
+        shift = _shift(clocks.get((instance.incarnation, item.labels["stream"])))
+        for group in _groups(instance.name, item.labels["topic"]):
+            if group in counts:
+                counts[group] += item.values.get("latency_recovered", 0) - before[place]
+                shifts[group] = around(shifts.get(group, shift), shift)
+    return counts, shifts
+
+
+def _shift(clocks: Clocks | None) -> Shift | None:
+    if clocks is None or not clocks.is_known:
+        return None
+    return -clocks.offset_ns - clocks.bound_ns, clocks.bound_ns - clocks.offset_ns
+
+
+def around(one: Shift | None, other: Shift | None) -> Shift | None:
+    """Return the range that contains both; None when one is not known."""
+    return None if one is None or other is None else (min(one[0], other[0]), max(one[1], other[1]))
 
 
 def _alike(parts: Sequence[Histogram], other: Histogram) -> bool:

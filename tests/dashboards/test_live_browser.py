@@ -16,10 +16,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from heliograph.dashboards.live.capture import FLAGS, browser, capture
+from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.hlog import head, line_of
 from tests.fleet import sample_fleet
 from tests.ports import free_port
 
@@ -173,6 +176,52 @@ def test_a_reader_signs_in_and_no_script_or_style_breaks_the_policy(tmp_path: Pa
         assert any("Content Security Policy" in entry["message"] for entry in driver.get_log("browser"))
     finally:
         page.close()
+
+
+LINES = """
+const chart = document.querySelector('#lab-spectrum .js-plotly-plot');
+return chart && chart.data ? chart.data.map(trace => trace.name) : [];
+"""
+
+
+def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver: Any, tmp_path: Path) -> None:
+    driver.get(running.url)
+    until(lambda: "live" in seen(driver, "state"), "a live page")
+    driver.find_element("link text", "Latency lab").click()
+    until(lambda: driver.execute_script(LINES) == ["all, last 60 s"], "the default line")
+    assert driver.current_url == f"{running.url}lab"
+    until(lambda: "live" in seen(driver, "lab-state"), "a live lab")
+    before = seen(driver, "lab-taken")
+    until(lambda: seen(driver, "lab-taken") != before, "a newer sample")
+
+    log = tmp_path / "other.hlog"
+    payload = _hdr.encode(np.eye(1, 27_648, 900, np.uint64)[0], 3, 1, 60_000_000_000, compress=True)
+    log.write_text(head(0) + line_of(0, 1_000_000_000, 1, "app", payload))
+    driver.find_element("css selector", "#lab-upload input").send_keys(str(log))
+    until(lambda: "other.hlog: app" in driver.execute_script(LINES), "the line of the log")
+    assert "other.hlog is shown beside the lines." in seen(driver, "lab-said")
+    driver.find_element("css selector", "#lab-recovered input").click()
+    until(lambda: "recovered=apart" in driver.current_url, "the selection in the address")
+    address = driver.current_url
+    assert "&logs=" in address
+    driver.get(address)
+    until(lambda: "other.hlog: app" in driver.execute_script(LINES), "the same page by its address")
+    assert driver.find_element("css selector", "#lab-recovered input").is_selected()
+
+    huge = tmp_path / "huge.hlog"
+    huge.write_bytes(b"#" * (3 << 20))
+    driver.find_element("css selector", "#lab-upload input").send_keys(str(huge))
+    until(lambda: "huge.hlog is not shown: it is larger than 2 MiB." in seen(driver, "lab-said"), "the refusal")
+
+    driver.get(f"{running.url}lab?lines=topic:NOPE")
+    until(lambda: 'Line "topic:NOPE" has no latency at present.' in seen(driver, "lab-address-notes"), "the message")
+    until(lambda: driver.execute_script(LINES) == ["all, last 60 s"], "the default line")
+    driver.find_element("link text", "Fleet").click()
+    until(lambda: "live" in seen(driver, "state"), "the first page")
+    driver.back()
+    until(lambda: "live" in seen(driver, "lab-state"), "the lab, by the way back")
+    assert {url for url in addresses(driver) if not url.startswith(running.url)} == set()
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> None:

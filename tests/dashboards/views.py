@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from heliograph.dashboards.live.series import HISTOGRAMS
 from heliograph.dashboards.live.store import Store, View
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
@@ -30,7 +31,7 @@ class Fleet:
         self.store = Store(self.sample, place=str(self.folder))
 
     def sample(self) -> Snapshot:
-        return self._sampler.sample(histograms={"total_latency"})
+        return self._sampler.sample(histograms=HISTOGRAMS)
 
     def at(self, moment: int) -> View:
         """Let the fleet and the clock come to a moment, and take a sample there."""

@@ -8,6 +8,7 @@
 (function () {
   "use strict";
 
+  var MOST_CHARACTERS = 2800000; /* of a file of 2 MiB as base64 */
   var PATIENCE = 15000; /* milliseconds until a request without an answer is repeated */
 
   var answered = null; /* stamp of the newest answer */
@@ -58,6 +59,30 @@
         next = question;
       }
       return [next].concat(state(stamp, now));
+    },
+
+    /* Writes the selections of the page into its address, without an entry in the history. */
+    address: function () {
+      var found = new URLSearchParams();
+      window.dash_clientside.callback_context.inputs_list.forEach(function (input) {
+        [].concat(input.value === undefined || input.value === null ? [] : input.value).forEach(function (value) {
+          found.append(input.id.replace(/^lab-/, ""), value);
+        });
+      });
+      window.history.replaceState(window.history.state, "", window.location.pathname + "?" + found.toString());
+      return []; /* the messages about the former address */
+    },
+
+    /* Passes a chosen file on to the server unless it is larger than the server accepts. */
+    file: function (contents, name) {
+      var skip = window.dash_clientside.no_update;
+      if (!contents) {
+        return [skip, skip];
+      }
+      if (contents.length > MOST_CHARACTERS) {
+        return [skip, name + " is not shown: it is larger than 2 MiB."];
+      }
+      return [{ contents: contents, name: name }, "reading " + name];
     },
   };
 })();

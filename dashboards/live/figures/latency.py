@@ -12,9 +12,9 @@ from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times, topic_colours
 from heliograph.dashboards.live.series import QUANTILES, Group, Point, merged
 from heliograph.engine.catalogue.outside import Output, outside
-from heliograph.monitor.latency import spectrum
+from heliograph.monitor.latency import Spectrum, spectrum
 
-__all__ = ["over_time", "percentile_spectrum"]
+__all__ = ["add_spectrum", "over_time", "percentile_spectrum", "spectrum_frame", "time_axis"]
 
 _NINES = {0: "0 %", 1: "90 %", 2: "99 %", 3: "99.9 %", 4: "99.99 %", 5: "99.999 %", 6: "99.9999 %"}
 _US = 1e-3
@@ -23,7 +23,7 @@ _NARROW = 2.0
 """Decades; a shorter axis has labels within the decades."""
 
 
-def _axis(values_us: Iterable[float]) -> dict[str, Any]:
+def time_axis(values_us: Iterable[float]) -> dict[str, Any]:
     """Return a logarithmic time axis around some values in microseconds, labelled with the unit that fits."""
     positive = [value for value in values_us if value > 0]
     low = math.floor(math.log10(min(positive, default=1.0)) * 3) / 3
@@ -47,7 +47,7 @@ def over_time(points: Sequence[Point], group: Group) -> go.Figure:
         name: [found[name] * _US if (found := point.latency.get(group)) else None for point in points]
         for name in QUANTILES
     }
-    figure = theme.figure("", x=x, y=_axis(value for line in lines.values() for value in line if value))
+    figure = theme.figure("", x=x, y=time_axis(value for line in lines.values() for value in line if value))
     for name, line in lines.items():
         if any(value is not None for value in line):
             width = 1.2 if name == "max" else 1.8
@@ -67,7 +67,16 @@ def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
         for name in colours
         if (histogram := merged(points, f"{kind}:{name}")) is not None
     }
-    figure = theme.figure("", y=_axis(value * _US for line in lines.values() for value in line.values.tolist()))
+    figure = spectrum_frame(value * _US for line in lines.values() for value in line.values.tolist())
+    for name, line in lines.items():
+        add_spectrum(figure, line, name, colours[name])
+    note_rest(figure, points, kind)
+    return figure
+
+
+def spectrum_frame(values_us: Iterable[float]) -> go.Figure:
+    """An empty percentile spectrum around some values in microseconds."""
+    figure = theme.figure("", y=time_axis(values_us))
     figure.update_xaxes(
         type="linear",
         tickformat="",
@@ -77,15 +86,17 @@ def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
         rangemode="tozero",
     )
     figure.update_layout(hovermode="closest")
-    for name, line in lines.items():
-        figure.add_scatter(
-            x=line.nines,
-            y=line.values * _US,
-            name=outside(name, Output.PLOTLY),
-            mode="lines",
-            line={"color": colours[name], "width": 1.6},
-            customdata=line.fractions * 100,
-            hovertemplate="%{fullData.name}: %{customdata:.5~f} % within %{y:,.1f} µs<extra></extra>",
-        )
-    note_rest(figure, points, kind)
     return figure
+
+
+def add_spectrum(figure: go.Figure, line: Spectrum, name: str, colour: str, dash: str = "solid") -> None:
+    """Add one line to a percentile spectrum."""
+    figure.add_scatter(
+        x=line.nines,
+        y=line.values * _US,
+        name=outside(name, Output.PLOTLY),
+        mode="lines",
+        line={"color": colour, "width": 1.6, "dash": dash},
+        customdata=line.fractions * 100,
+        hovertemplate="%{fullData.name}: %{customdata:.5~f} % within %{y:,.1f} µs<extra></extra>",
+    )

@@ -6,9 +6,8 @@ update come from the same function, so that the first page is complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 from dash import dcc, html
@@ -17,14 +16,16 @@ from heliograph.dashboards.live.figures.latency import over_time, percentile_spe
 from heliograph.dashboards.live.figures.repair import losses, naks
 from heliograph.dashboards.live.figures.throughput import throughput
 from heliograph.dashboards.live.pages import control, numbers, tables
+from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, graph
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
-from heliograph.dashboards.live.store import Service, Status, View
+from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR
 from heliograph.monitor.latency import percentiles
 
-__all__ = ["PLACES", "Choice", "layout", "parts", "stamp", "verdict_parts"]
+__all__ = ["PLACES", "Choice", "choice", "layout", "parts", "verdict_parts"]
 
 PLACES = (
     "tiles",
@@ -50,13 +51,6 @@ PLACES = (
 
 GRAPHS = frozenset({"throughput", "naks", "losses", "latency", "spectrum"})
 
-_STATES: Mapping[Service, tuple[str, str, str]] = {
-    Service.STARTING: ("starting", "◌", "idle"),
-    Service.LIVE: ("live", "●", "good"),
-    Service.STALE: ("stale", "◑", "watch"),
-    Service.EMPTY: ("live", "○", "idle"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -66,20 +60,6 @@ class Choice:
     """The group shown in the chart of latency over time."""
     kind: Literal["receiver", "topic"] = "receiver"
     """The lines of the spectrum: receivers or topics."""
-
-
-def stamp(view: View, status: Status, now_ns: int) -> dict[str, Any]:
-    """Return the data from which the browser judges the connection; it changes with every answer."""
-    word, shape, tone = _STATES[status.service]
-    return {
-        "sequence": view.sequence,
-        "answered": now_ns,
-        "interval": view.interval,
-        "word": word,
-        "shape": shape,
-        "tone": tone,
-        "reason": status.reason,
-    }
 
 
 def verdict_parts(verdict: Verdict) -> list[Any]:
@@ -113,16 +93,40 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
     }
 
 
-def layout(view: View, status: Status, verdict: Verdict, now_ns: int) -> html.Main:
-    """Return the whole page."""
-    found = parts(view, Choice())
-    state = stamp(view, status, now_ns)
+def choice(values: Mapping[str, Sequence[str]], view: View) -> tuple[Choice, list[str]]:
+    """Return the possible part of a selection, and messages about the rest.
+
+    Args:
+        values: Values by name: groups and kind, from an address.
+        view: The view that the page shows.
+    """
+    said: list[str] = []
+    group, kind = (str((values.get(name) or [default])[0]) for name, default in (("groups", EVERYTHING), ("kind", "")))
+    if all(option["value"] != group for option in _groups(view.points)):
+        said.append(refused("Group", group, "has no latency at present; the chart shows all"))
+        group = EVERYTHING
+    if kind not in ("", "receiver", "topic"):
+        said.append(refused("Kind", kind, "is not possible; the spectrum shows receivers"))
+    return Choice(group, "topic" if kind == "topic" else "receiver"), said
+
+
+def layout(
+    view: View, state: Mapping[str, Any], verdict: Verdict, chosen: Choice | None = None, said: Sequence[str] = ()
+) -> html.Main:
+    """Return the whole page.
+
+    Args:
+        view: The view to show.
+        state: Its stamp.
+        verdict: The first line.
+        chosen: The selection of the reader; None: the default.
+        said: Messages about the address of the page.
+    """
+    chosen = chosen or Choice()
+    found = parts(view, chosen)
     return html.Main(
         [
-            dcc.Interval(id="tick", interval=round(view.interval * 1000)),
-            dcc.Store(id="ask"),
-            dcc.Store(id="stamp", data=state),
-            _head(state, view),
+            *head("/", "", state, view, said),
             html.Section(
                 verdict_parts(verdict), id="verdict", className=f"verdict {verdict.tone}", **{"aria-live": "polite"}
             ),
@@ -144,13 +148,15 @@ def layout(view: View, status: Status, verdict: Verdict, now_ns: int) -> html.Ma
                     _chart("throughput", "Throughput by topic", "solid: sent; dotted: delivered per receiver", found),
                     _chart("naks", "Repair requests by receiver", "sequence numbers requested (NAKs)", found),
                     _chart("losses", "Loss by receiver", "lines: packets missed; triangles: packets lost", found),
-                    _chart("latency", "Latency over time", "from submit to delivery", found, _group_choice(found)),
+                    _chart(
+                        "latency", "Latency over time", "from submit to delivery", found, _group_choice(found, chosen)
+                    ),
                     _chart(
                         "spectrum",
                         "Percentile spectrum",
                         "last minute; every nine has the same width",
                         found,
-                        _kind_choice(),
+                        _kind_choice(chosen),
                     ),
                     card("Events", "newest first", html.Div(found["events"], id="events", className="events")),
                 ],
@@ -166,33 +172,6 @@ def layout(view: View, status: Status, verdict: Verdict, now_ns: int) -> html.Ma
     )
 
 
-def _head(state: Mapping[str, Any], view: View) -> html.Header:
-    return html.Header(
-        [
-            html.Div(["Heliograph", html.Span("live")], className="brand"),
-            html.Span(
-                [
-                    html.Span(state["shape"], id="state-shape", className="shape", **{"aria-hidden": "true"}),
-                    html.Span(state["word"], id="state-word"),
-                    html.Small(state["reason"], id="state-reason"),
-                ],
-                id="state",
-                className=f"pill {state['tone']}",
-                role="status",
-            ),
-            html.Span(className="space"),
-            html.Span(taken(view), id="taken", className="taken"),
-            html.Button("Pause", id="pause", className="quiet", n_clicks=0, **{"aria-pressed": "false"}),
-        ],
-        className="head",
-    )
-
-
-def taken(view: View) -> str:
-    """Return the time of the newest sample as text."""
-    return f"sample of {datetime.fromtimestamp(view.time_ns / 1e9):%H:%M:%S}" if view.time_ns else "no sample yet"
-
-
 def _chart(place: str, title: str, note: str, found: Mapping[str, Any], beside: Any = None) -> html.Section:
     twin = html.Details(
         [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin"
@@ -200,16 +179,16 @@ def _chart(place: str, title: str, note: str, found: Mapping[str, Any], beside: 
     return card(title, note, graph(place, found[place]), twin, beside=beside)
 
 
-def _group_choice(found: Mapping[str, Any]) -> html.Div:
+def _group_choice(found: Mapping[str, Any], chosen: Choice) -> html.Div:
     picker = dcc.Dropdown(
-        id="groups", options=found["groups"], value=EVERYTHING, clearable=False, searchable=False, className="picker"
+        id="groups", options=found["groups"], value=chosen.group, clearable=False, searchable=False, className="picker"
     )
     return html.Div(picker, className="choice")
 
 
-def _kind_choice() -> html.Div:
+def _kind_choice(chosen: Choice) -> html.Div:
     options = [{"label": "by receiver", "value": "receiver"}, {"label": "by topic", "value": "topic"}]
-    return html.Div(dcc.RadioItems(id="kind", options=options, value="receiver", inline=True), className="choice")
+    return html.Div(dcc.RadioItems(id="kind", options=options, value=chosen.kind, inline=True), className="choice")
 
 
 def _groups(points: tuple[Point, ...]) -> list[dict[str, str]]:

@@ -70,9 +70,9 @@ def card(title: str, note: Any, *body: Any, beside: Any = None) -> html.Section:
     return html.Section([html.Header(header), *body], className="card")
 
 
-def graph(place: str, figure: Any) -> dcc.Graph:
+def graph(place: str, figure: Any, height: str = "240px") -> dcc.Graph:
     """A chart; `place` is its id."""
-    style = {"height": "240px"}
+    style = {"height": height}
     return dcc.Graph(id=place, figure=figure, className="graph", style=style, config={"displayModeBar": False})
 
 
