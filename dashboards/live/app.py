@@ -21,8 +21,9 @@ from typing import Any, Generic, TypeVar
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
+from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
-from heliograph.dashboards.live.pages import fleet, lab
+from heliograph.dashboards.live.pages import command, fleet, lab
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
@@ -77,7 +78,14 @@ def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
     return page_at("/", "", store, Uploads(), clock)
 
 
-def page_at(path: str, search: str, store: Store, uploads: Uploads, clock: Callable[[], int] = time.time_ns) -> Any:
+def page_at(
+    path: str,
+    search: str,
+    store: Store,
+    uploads: Uploads,
+    clock: Callable[[], int] = time.time_ns,
+    control: Control | None = None,
+) -> Any:
     """Return the page of an address, complete.
 
     Args:
@@ -86,6 +94,7 @@ def page_at(path: str, search: str, store: Store, uploads: Uploads, clock: Calla
         store: The data.
         uploads: The uploaded logs.
         clock: Wall clock in ns since 1970.
+        control: The gate of the commands; None: the server accepts none.
     """
     view, now = store.view, clock()
     status = status_of(view, now)
@@ -94,6 +103,9 @@ def page_at(path: str, search: str, store: Store, uploads: Uploads, clock: Calla
     if path == "/lab":
         chosen, more = lab.selection(values, view, uploads)
         return harmless(lab.layout(view, state, chosen, uploads, [*said, *more]))
+    if path == "/control":
+        ordered, more = command.order(values, view, control) if control else (command.Order(), [])
+        return harmless(command.layout(view, state, ordered, control, [*said, *more]))
     if path not in PAGES:
         said.append(refused("Page", path, "does not exist; this is the first page"))
     choice, more = fleet.choice(values, view)
@@ -136,8 +148,14 @@ def refresh(
     return answer | dict(easel.parts(view, choice))
 
 
-def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
-    """Create the application over a store that the caller starts and closes."""
+def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Control | None = None) -> Dash:
+    """Create the application over a store that the caller starts and closes.
+
+    Args:
+        store: The data.
+        clock: Wall clock in ns since 1970.
+        control: The gate of the commands; None: the server accepts none.
+    """
     app = Dash(
         __name__,
         title="Heliograph live",
@@ -154,7 +172,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
 
     @app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))
     def on_address(path: str | None, search: str | None) -> Any:
-        return page_at(str(path or "/"), str(search or ""), store, uploads, clock)
+        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control)
 
     outputs = {
         "stamp": Output("stamp", "data"),
@@ -176,7 +194,8 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
         return refresh(store, easel, choice, _seen(stamp, "ask"), clock=clock)
 
     _add_lab(app, store, uploads, clock)
-    for prefix, choices in (("", ("groups", "kind")), ("lab-", lab.CHOICES)):
+    _add_control(app, store, control, clock)
+    for prefix, choices in (("", ("groups", "kind")), ("lab-", lab.CHOICES), ("act-", command.CHOICES)):
         _add_head(app, prefix, [Input(name, "value") for name in choices])
     return app
 
@@ -282,3 +301,37 @@ def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]
         kind, text = ("hlog", to_hlog(found)) if ctx.triggered_id == "lab-hlog" else ("csv", to_csv(found))
         moment = datetime.fromtimestamp(view.time_ns / 1e9).strftime("%Y%m%dT%H%M%S")
         return {"content": text, "filename": f"latency-{moment}.{kind}", "type": "text/plain", "base64": False}
+
+
+def _add_control(app: Dash, store: Store, control: Control | None, clock: Callable[[], int]) -> None:
+    """Add the callbacks of the control page; without a gate the page has no form."""
+    places = command.PLACES if control else {}
+
+    @app.callback(
+        output={name: Output(name, prop) for name, prop in places.items()}
+        | {"act-stamp": Output("act-stamp", "data"), "act-taken": Output("act-taken", "children")},
+        inputs=Input("act-ask", "data"),
+        state=State("act-stamp", "data"),
+        prevent_initial_call=True,
+    )
+    def on_control_ask(_: int | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
+        view = store.view
+        answer = _current(store, clock, "act-")
+        if control is None or _seen(stamp, "act-ask") == view.sequence:
+            return answer | dict.fromkeys(places, no_update)
+        return answer | dict(harmless(command.parts(view, control)))
+
+    if control is None:
+        return
+
+    @app.callback(
+        output=(Output("act-said", "children"), Output("act-said", "className")),
+        inputs={"clicks": Input("act-send", "n_clicks")},
+        state={name: State(f"act-{name}", "value") for name in command.FIELDS},
+        prevent_initial_call=True,
+    )
+    def on_send(clicks: int | None, **fields: Any) -> tuple[Any, Any]:
+        if not clicks:
+            return no_update, no_update
+        outcome = control.carry_out(fields, str(ctx.remote or ""))
+        return outside(outcome.text), "said good" if outcome.is_done else "said bad"

@@ -37,11 +37,13 @@ examples:
   heliograph live --listen 0.0.0.0:8050 --token-file /etc/heliograph/live.token
   heliograph live --capture live.png --url http://127.0.0.1:8050/
 
-The page changes nothing. It listens on this machine only, where every user may read it, unless --listen names another
-address. That needs --token-file: a file with one line of 16 to 256 characters, closed to other users. Make one with
+The pages listen on this machine only, where every user may read them, unless --listen names another address. That needs
+--token-file: a file with one line of 16 to 256 characters, closed to other users. Make one with
   (umask 077; head -c 24 /dev/urandom | base64 > live.token)
 Readers sign in with the token once in 12 hours; programs send it as Authorization: Bearer TOKEN. The page has no TLS:
 put a proxy with TLS before it, and let the proxy keep the Host header.
+The pages are read-only. With --control-token-file, another such file, readers with its token can send commands to the
+instances of this host that run as the same user; each command is an event with the name of its sender.
 """
 
 
@@ -59,6 +61,12 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="require the token in this file; needed beyond this machine"
+    )
+    parser.add_argument(
+        "--control-token-file",
+        type=Path,
+        metavar="FILE",
+        help="allow commands to the instances of this host with the token in this file; default: read-only",
     )
     add_allowed_host_option(parser)
     add_segments_option(parser)
@@ -105,8 +113,14 @@ def _serve(args: argparse.Namespace) -> int:
             f"--listen {args.listen} opens the page to other machines; pass --token-file FILE so that only readers "
             f"with its token see it, or listen on this machine only: --listen 127.0.0.1:{port}"
         )
+    command_token = read_token(args.control_token_file) if args.control_token_file else None
+    if command_token is not None and args.collect:
+        raise UserError("--control-token-file is for the instances of this host; leave it out with --collect")
+    if command_token is not None and command_token == token:
+        raise UserError("--token-file and --control-token-file hold the same token: every reader could send commands")
     try:
         from heliograph.dashboards.live.app import create
+        from heliograph.dashboards.live.control import Control
         from heliograph.dashboards.live.series import HISTOGRAMS
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
@@ -119,7 +133,8 @@ def _serve(args: argparse.Namespace) -> int:
             place=source.place,
             absence=(lambda: source.absence) if args.collect else None,
         )
-        app = create(store)
+        control = Control(command_token, lambda: store.found, store.record) if command_token else None
+        app = create(store, control=control)
         checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
         server = _listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
         store.start()

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from queue import SimpleQueue
 
 from heliograph.dashboards.live.series import Point, point
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, instances, receivers
-from heliograph.monitor.model import Event, Health, Snapshot
+from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
 from heliograph.monitor.window import Watcher
 from heliograph.monitor.worst import worst
@@ -143,6 +144,7 @@ class Store:
         self._points: deque[Point] = deque(maxlen=points)
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
+        self._recorded: SimpleQueue[Event] = SimpleQueue()
         self._view = View(interval=interval, place=place)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -151,6 +153,16 @@ class Store:
     def view(self) -> View:
         """Return the newest view."""
         return self._view  # one reference, replaced as a whole
+
+    @property
+    def found(self) -> tuple[InstanceState, ...]:
+        """Return the instances of the newest sample."""
+        newest = self._before
+        return newest.instances if newest is not None else ()
+
+    def record(self, event: Event) -> None:
+        """Add an event of this server to those of the engines; the next sample shows it."""
+        self._recorded.put(event)
 
     def take(self) -> View:
         """Take one sample and make it the newest view."""
@@ -166,6 +178,8 @@ class Store:
                 old = len(self._points) - self._cells - 1
                 self._points[old] = self._points[old].without_cells()
         self._events.extendleft(now.events)
+        while not self._recorded.empty():
+            self._events.appendleft(self._recorded.get())
         self._view = replace(
             self._view,
             sequence=self._view.sequence + 1,

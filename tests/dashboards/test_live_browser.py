@@ -224,6 +224,31 @@ def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, driver: Any) -> None:
+    file = tmp_path / "token"
+    file.write_text("fedcba9876543210-control\n")
+    file.chmod(0o600)
+    page = Running(tmp_path / "segments", "--control-token-file", str(file))
+    try:
+        assert page.url in first_line(page.process)
+        driver.get(f"{page.url}control?instance=feed+({os.getpid()})&command=freeze")
+        until(lambda: "live" in seen(driver, "act-state"), "the control page")
+        driver.find_element("id", "act-who").send_keys("Ada")
+        driver.find_element("id", "act-token").send_keys("wrong")
+        driver.find_element("id", "act-send").click()
+        until(lambda: "This is not the control token." in seen(driver, "act-said"), "the refusal")
+        assert "Ada" not in seen(driver, "act-events")
+        driver.find_element("id", "act-token").send_keys("\b" * 5 + "fedcba9876543210-control")
+        driver.find_element("id", "act-send").click()
+        until(lambda: "feed refused:" in seen(driver, "act-said"), "the answer")  # a sample fleet takes no commands
+        until(lambda: "Ada at 127.0.0.1, on the live page: freeze" in seen(driver, "act-events"), "the event")
+        assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+        driver.get(f"{page.url}control?command=format")
+        until(lambda: 'Command "format" is not known.' in seen(driver, "act-address-notes"), "the message")
+    finally:
+        page.close()
+
+
 def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> None:
     driver.get(running.url)
     until(lambda: "live" in seen(driver, "state"), "a live page")
