@@ -255,6 +255,76 @@ static void a_source_slow_to_repair_is_asked_once_when_that_is_known(void) {
     helio_nak_fini(&nak);
 }
 
+/* Requests `sequence` at `now_ns`, and the source confirms at once. */
+static void ask(uint64_t sequence, int64_t now_ns) {
+    helio_nak_miss(&nak, sequence, 1, now_ns);
+    helio_nak_on_newest(&nak, sequence + 5, now_ns);
+    CHECK(helio_nak_poll(&nak, true, now_ns, &due));
+    CHECK_EQUAL(due.ask_count, 1);
+    helio_nak_on_ncf(&nak, sequence, now_ns);
+}
+
+static void begin_alone(void) {
+    helio_nak_config c = config();
+    c.backoff_ns = -1;
+    c.is_alone = true;
+    c.repeat_ns = c.data_ns = 0;
+    begin_with(c);
+}
+
+static void a_request_that_a_later_one_overtook_is_repeated_at_once(void) {
+    begin_alone();
+    ask(S, 0);
+    ask(S + 10, 50 * US);
+    CHECK_EQUAL(helio_nak_next_deadline_ns(&nak), 5 * MS);
+    CHECK(helio_nak_on_repair(&nak, S + 10, 350 * US).was_asked_for); /* it took 300 us */
+    CHECK_EQUAL(next_due(), 450 * US);                                /* 0 + 300 + 150 */
+    CHECK_EQUAL(due.ask_count, 1);
+    CHECK_EQUAL(due.asks[0], S);
+    helio_nak_fini(&nak);
+}
+
+static void a_request_is_overtaken_three_times_and_then_waits_as_ever(void) {
+    begin_alone();
+    int64_t now_ns = 0;
+    ask(S, now_ns);
+    for (uint64_t i = 1; i <= 4; i++) {
+        ask(S + 10 * i, now_ns + 10 * US);
+        helio_nak_on_repair(&nak, S + 10 * i, now_ns + 210 * US);
+        const int64_t asked_ns = now_ns;
+        now_ns = next_due();
+        CHECK_EQUAL(due.asks[0], S);
+        CHECK(i < 4 ? now_ns == asked_ns + 350 * US : now_ns >= asked_ns + 500 * US);
+        helio_nak_on_ncf(&nak, S, now_ns);
+    }
+    helio_nak_fini(&nak);
+}
+
+static void a_late_packet_and_an_earlier_request_overtake_nothing(void) {
+    begin_alone();
+    ask(S, 0);
+    ask(S + 10, 50 * US);
+    helio_nak_on_data(&nak, S + 10, 350 * US); /* the original, only late */
+    CHECK_EQUAL(helio_nak_next_deadline_ns(&nak), 5 * MS);
+    ask(S + 20, 400 * US);
+    helio_nak_on_repair(&nak, S, 450 * US);
+    CHECK(helio_nak_next_deadline_ns(&nak) >= 400 * US + 500 * US);
+    helio_nak_fini(&nak);
+}
+
+static void requests_stay_in_order_when_the_window_grows(void) {
+    begin_alone();
+    ask(S + 3, 0);
+    ask(S + 10, 10 * US);
+    ask(S + 12, 20 * US);
+    CHECK_EQUAL(helio_nak_grow(&nak, 2 * (nak.mask + 1)), 0);
+    helio_nak_remove(&nak, S + 10);
+    helio_nak_on_repair(&nak, S + 12, 120 * US);
+    CHECK_EQUAL(next_due(), 250 * US); /* 0 + 100 + 150 */
+    CHECK_EQUAL(due.asks[0], S + 3);
+    helio_nak_fini(&nak);
+}
+
 static void who_never_asks_gives_up_when_grace_is_over(void) {
     helio_nak_config c = config();
     c.never_asks = true;
@@ -490,6 +560,10 @@ int main(void) {
     RUN(a_confirmed_request_waits_for_the_data_and_then_asks_again);
     RUN(waits_that_were_not_given_follow_what_the_source_takes);
     RUN(a_source_slow_to_repair_is_asked_once_when_that_is_known);
+    RUN(a_request_that_a_later_one_overtook_is_repeated_at_once);
+    RUN(a_request_is_overtaken_three_times_and_then_waits_as_ever);
+    RUN(a_late_packet_and_an_earlier_request_overtake_nothing);
+    RUN(requests_stay_in_order_when_the_window_grows);
     RUN(who_never_asks_gives_up_when_grace_is_over);
     RUN(anothers_confirmed_request_spares_ours);
     RUN(anothers_request_heard_delays_ours);

@@ -397,7 +397,9 @@ static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *
     if (stream->nak.outstanding == 0) {
         return FOUND_LATE;
     }
-    const helio_nak_found asked = helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
+    const helio_nak_found asked =
+        packet->is_repair ? helio_nak_on_repair(&stream->nak, sequence, packet->arrival_ns)
+                          : helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
     if (!asked.was_asked_for) {
         return FOUND_LATE;
     }

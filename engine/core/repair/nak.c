@@ -16,6 +16,10 @@
 #define REPEAT_START_NS (2 * HELIO_MILLISECOND)
 #define DATA_MIN_NS (500 * HELIO_MICROSECOND)
 #define DATA_START_NS (5 * HELIO_MILLISECOND)
+/* A source ignores a request that comes within 100 us of the repair (tx_lane_life.c). */
+#define REORDER_MIN_NS (150 * HELIO_MICROSECOND)
+
+enum { OVERTAKEN_MAX = 3, OVERTAKE_STEPS = 64 };
 
 static int take_memory(helio_nak *nak, size_t capacity) {
     nak->mask = capacity - 1;
@@ -30,7 +34,10 @@ static int take_memory(helio_nak *nak, size_t capacity) {
 }
 
 int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed) {
-    *nak = (helio_nak){.config = *config, .ask_room = UINT64_MAX};
+    *nak = (helio_nak){.config = *config,
+                       .ask_room = UINT64_MAX,
+                       .asked_oldest = HELIO_NAK_END,
+                       .asked_newest = HELIO_NAK_END};
     helio_random_init(&nak->random, seed);
     const helio_backoff_config backoff = {config->backoff_ns, config->group_size, config->is_alone};
     helio_backoff_init(&nak->backoff, &backoff);
@@ -56,31 +63,6 @@ size_t helio_nak_memory_of(size_t capacity) {
 
 size_t helio_nak_memory(const helio_nak *nak) {
     return helio_nak_memory_of(nak->mask + 1);
-}
-
-int helio_nak_grow(helio_nak *nak, size_t capacity) {
-    helio_nak larger = *nak;
-    assert(capacity > nak->mask);
-    const int error = take_memory(&larger, capacity);
-    if (error) {
-        return error;
-    }
-    for (uint64_t i = 0; i <= nak->mask; i++) {
-        const helio_nak_entry *entry = &nak->entries[i];
-        if (entry->state != HELIO_NAK_NONE) {
-            larger.entries[entry->sequence & larger.mask] = *entry;
-        }
-    }
-    for (uint32_t place = 0; place < nak->heap_count; place++) {
-        const uint64_t sequence = nak->entries[nak->heap[place]].sequence;
-        larger.heap[place] = (uint32_t)(sequence & larger.mask);
-    }
-    for (uint64_t i = nak->grace_first; i != nak->grace_end; i++) {
-        larger.grace[i & larger.mask] = nak->grace[i & nak->mask];
-    }
-    helio_nak_fini(nak);
-    *nak = larger;
-    return 0;
 }
 
 static helio_nak_entry *entry_of(const helio_nak *nak, uint64_t sequence) {
@@ -140,6 +122,66 @@ static void heap_remove(helio_nak *nak, uint32_t place) {
     }
 }
 
+/* ---- open requests, a list in the order they were made ---- */
+
+static uint32_t *asked_after(helio_nak *nak, uint32_t index) {
+    return index == HELIO_NAK_END ? &nak->asked_oldest : &nak->entries[index].asked_after;
+}
+
+static uint32_t *asked_before(helio_nak *nak, uint32_t index) {
+    return index == HELIO_NAK_END ? &nak->asked_newest : &nak->entries[index].asked_before;
+}
+
+static void close_request(helio_nak *nak, helio_nak_entry *entry) {
+    if (entry->is_open) {
+        *asked_after(nak, entry->asked_before) = entry->asked_after;
+        *asked_before(nak, entry->asked_after) = entry->asked_before;
+        entry->is_open = false;
+    }
+}
+
+static void open_request(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns) {
+    const uint32_t index = (uint32_t)(entry - nak->entries);
+    close_request(nak, entry);
+    entry->asked_ns = now_ns;
+    entry->asked = entry->is_open = true;
+    entry->asked_before = nak->asked_newest;
+    entry->asked_after = HELIO_NAK_END;
+    *asked_after(nak, nak->asked_newest) = index;
+    nak->asked_newest = index;
+}
+
+int helio_nak_grow(helio_nak *nak, size_t capacity) {
+    helio_nak larger = *nak;
+    assert(capacity > nak->mask);
+    const int error = take_memory(&larger, capacity);
+    if (error) {
+        return error;
+    }
+    for (uint64_t i = 0; i <= nak->mask; i++) {
+        const helio_nak_entry *entry = &nak->entries[i];
+        if (entry->state != HELIO_NAK_NONE) {
+            larger.entries[entry->sequence & larger.mask] = *entry;
+        }
+    }
+    larger.asked_oldest = larger.asked_newest = HELIO_NAK_END;
+    for (uint32_t i = nak->asked_oldest; i != HELIO_NAK_END; i = nak->entries[i].asked_after) {
+        helio_nak_entry *entry = &larger.entries[nak->entries[i].sequence & larger.mask];
+        entry->is_open = false;
+        open_request(&larger, entry, entry->asked_ns);
+    }
+    for (uint32_t place = 0; place < nak->heap_count; place++) {
+        const uint64_t sequence = nak->entries[nak->heap[place]].sequence;
+        larger.heap[place] = (uint32_t)(sequence & larger.mask);
+    }
+    for (uint64_t i = nak->grace_first; i != nak->grace_end; i++) {
+        larger.grace[i & larger.mask] = nak->grace[i & nak->mask];
+    }
+    helio_nak_fini(nak);
+    *nak = larger;
+    return 0;
+}
+
 /* ---- deadlines ---- */
 
 static bool is_held(const helio_nak *nak, int64_t now_ns) {
@@ -179,6 +221,7 @@ static void enter(helio_nak *nak, helio_nak_entry *entry, helio_nak_state state,
 
 static void leave(helio_nak *nak, helio_nak_entry *entry) {
     end_put_off(nak, entry);
+    close_request(nak, entry);
     if (is_in_heap(entry)) {
         heap_remove(nak, entry->place);
     }
@@ -327,6 +370,38 @@ helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now
     return helio_nak_remove(nak, sequence);
 }
 
+/* The answer to a request made at `asked_ns`, for `sequence`, took `took_ns`. */
+static void overtake(helio_nak *nak, uint64_t sequence, int64_t asked_ns, int64_t took_ns,
+                     int64_t now_ns) {
+    const int64_t reorder_ns = helio_max(took_ns / 4, REORDER_MIN_NS);
+    uint32_t index = nak->asked_oldest;
+    for (int i = 0; i < OVERTAKE_STEPS && index != HELIO_NAK_END; i++) {
+        helio_nak_entry *entry = &nak->entries[index];
+        if (entry->asked_ns > asked_ns ||
+            (entry->asked_ns == asked_ns && entry->sequence > sequence)) {
+            return;
+        }
+        index = entry->asked_after;
+        const int64_t due_ns = helio_max(entry->asked_ns + took_ns + reorder_ns, now_ns);
+        if (entry->overtaken < OVERTAKEN_MAX && due_ns < entry->due_ns) {
+            entry->is_overtaken = true;
+            enter(nak, entry, (helio_nak_state)entry->state, due_ns);
+        }
+    }
+}
+
+helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+    const helio_nak_entry *entry = entry_of(nak, sequence);
+    const bool is_answer = helio_nak_state_of(nak, sequence) != HELIO_NAK_NONE && entry->is_open;
+    const uint32_t repeats = entry->ncf_retries + entry->data_retries + entry->overtaken;
+    const int64_t asked_ns = entry->asked_ns;
+    const helio_nak_found found = helio_nak_on_data(nak, sequence, now_ns);
+    if (is_answer && repeats == 0) { /* else it is not known which request was answered */
+        overtake(nak, sequence, asked_ns, now_ns - asked_ns, now_ns);
+    }
+    return found;
+}
+
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     helio_nak_entry *entry = entry_of(nak, sequence);
     const helio_nak_state state = helio_nak_state_of(nak, sequence);
@@ -342,6 +417,7 @@ bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
         }
     }
     entry->confirmed_ns = now_ns;
+    entry->is_overtaken = false;
     enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
     return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
 }
@@ -432,8 +508,7 @@ static void round_ask(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns,
     }
     round->asks[place] = entry->sequence;
     round->retried += entry->asked;
-    entry->asked_ns = now_ns;
-    entry->asked = true;
+    open_request(nak, entry, now_ns);
     enter(nak, entry, HELIO_NAK_WAIT_NCF, now_ns + repeat_ns(nak, entry));
 }
 
@@ -445,8 +520,15 @@ static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t b
                    round);
         return;
     }
+    close_request(nak, entry);
     if (is_held(nak, now_ns) && !nak->config.never_asks) {
         enter(nak, entry, HELIO_NAK_BACK_OFF, nak->held_until_ns + backoff_due_ns - now_ns);
+        return;
+    }
+    if (entry->is_overtaken) {
+        entry->is_overtaken = false;
+        entry->overtaken++;
+        enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
         return;
     }
     switch ((helio_nak_state)entry->state) {

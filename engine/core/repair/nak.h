@@ -10,6 +10,12 @@
  * from confirmation to repair.  A receiver that never requests repairs gives a sequence number up
  * when its GRACE ends.
  *
+ * Sources answer requests in order.  When the repair of a later request has come and an earlier
+ * request is still open, the answer to the earlier one was probably lost.  The time that the later
+ * one took, and a little more for reordering, is then the limit for the earlier one too (RACK, RFC
+ * 8985 section 6, applied to requests).  This happens at most three times per sequence number, and
+ * uses up no retries.
+ *
  * A timer that expires in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
  * up.  Another receiver's NAK leads from BACK_OFF to WAIT_NCF, as in the drawing of the RFC; its
  * prose differs.
@@ -69,12 +75,19 @@ typedef struct helio_nak_entry {
     int64_t confirmed_ns; /* last NCF for it; 0: none yet */
     int64_t excused_ns;   /* total excused time when it was found missing */
     uint32_t place;       /* in the heap; not used in GRACE */
+    /* Neighbours among the open requests, by entry; HELIO_NAK_END: none. */
+    uint32_t asked_before, asked_after;
     uint16_t ncf_retries;
     uint16_t data_retries;
-    uint8_t state;   /* helio_nak_state */
-    bool asked;      /* a NAK was sent for it */
-    bool is_put_off; /* in BACK_OFF: until it is released */
+    uint8_t state;     /* helio_nak_state */
+    bool asked;        /* a NAK was sent for it */
+    bool is_put_off;   /* in BACK_OFF: until it is released */
+    bool is_open;      /* our request is not answered yet, nor did its timer expire */
+    bool is_overtaken; /* a later request was answered; it is due because of that */
+    uint8_t overtaken; /* how often it was */
 } helio_nak_entry;
+
+#define HELIO_NAK_END UINT32_MAX
 
 /* A smoothed time and its variance.  A repeated request gives no measurement (Karn's rule).
  * held_ns keeps the wait that was long enough until the next measurement. */
@@ -92,6 +105,7 @@ typedef struct helio_nak {
     helio_nak_entry *entries; /* by sequence & mask */
     uint32_t *heap;           /* indexes of entries, earliest due first */
     uint32_t heap_count;
+    uint32_t asked_oldest, asked_newest; /* open requests in the order they were made, by entry */
     uint64_t *grace; /* ring of sequence numbers, ascending; those received since are skipped */
     uint64_t grace_first;
     uint64_t grace_end;
@@ -158,6 +172,8 @@ void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns);
 helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence);
 /* The same, and measures how long its repair took. */
 helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+/* The same of a repair: requests made before the one that it answers are overtaken. */
+helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 /* The source confirmed a request.  Returns true when it replaces our request. */
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 /* Another receiver's NAK was received.  Returns true when it replaces our request. */
