@@ -249,6 +249,15 @@ def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, 
         page.close()
 
 
+@pytest.mark.parametrize("path", ["lab", "control"])
+def test_a_page_fits_a_phone(path: str, running: Running, driver: Any) -> None:
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get(f"{running.url}{path}")
+    until(lambda: driver.execute_script("return document.querySelector('main h1') !== null"), "the page")
+    until(lambda: driver.execute_script("return document.documentElement.scrollWidth") <= 400, "a page of that width")
+
+
 def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> None:
     driver.get(running.url)
     until(lambda: "live" in seen(driver, "state"), "a live page")
