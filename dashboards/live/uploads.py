@@ -33,6 +33,8 @@ _MOST_PLAIN_BYTES = 16 << 20
 _MOST_INTERVALS = 5_000
 _MOST_CELLS = 1 << 19
 """Cells of all tags of a log together: 4 MiB."""
+_MOST_WORK = 1 << 28
+"""Cells of all intervals together, which bounds the time for a log."""
 _MOST_TAGS = 8
 _MOST_KEPT = 16
 _NAMED = 3
@@ -111,7 +113,7 @@ def parse(data: bytes, name: str) -> Log:
     name = name[:_LONGEST_NAME] or "log"
     sums: dict[str, _Sum] = {}
     wrong: list[str] = []
-    intervals = 0
+    intervals = work = 0
     with tempfile.NamedTemporaryFile(prefix="heliograph-log-") as file:
         file.write(plain)
         file.flush()
@@ -121,8 +123,8 @@ def parse(data: bytes, name: str) -> Log:
                 wrong.append(f"line {found.line}: {found.reason}")
                 continue
             intervals += 1
-            if intervals > _MOST_INTERVALS:
-                wrong.append(f"line {found.line}: only the first {_MOST_INTERVALS:,} intervals are shown")
+            if intervals > _MOST_INTERVALS or work > _MOST_WORK:
+                wrong.append(f"line {found.line}: only the first {intervals - 1:,} intervals are shown")
                 break
             if found.tag not in sums and len(sums) >= _MOST_TAGS:
                 wrong.append(f"line {found.line}: only the first {_MOST_TAGS} tags are shown")
@@ -131,6 +133,7 @@ def parse(data: bytes, name: str) -> Log:
                 total = sums.get(found.tag) or _Sum(found)
                 total.add(found, _MOST_CELLS - sum(one.counts.size for one in sums.values() if one is not total))
                 sums[found.tag] = total
+                work += total.counts.size
             except ValueError as error:
                 wrong.append(f"line {found.line}: {error}")
     shown = {tag: total for tag, total in sums.items() if total.counts.any()}

@@ -261,6 +261,8 @@ def test_intervals_and_tags_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     assert "only the first 8 tags are shown" in found.notes[0]
     monkeypatch.setattr(limits, "_MOST_INTERVALS", 5)
     assert "only the first 5 intervals" in parse(many.encode(), "x").notes[0]
+    monkeypatch.setattr(limits, "_MOST_WORK", 3 * 27_648)
+    assert "only the first 4 intervals" in parse(many.encode(), "x").notes[0]
 
 
 def url_of(data: bytes) -> str:
