@@ -19,6 +19,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ __all__ = [
     "name_of",
     "read_history",
     "read_hour",
+    "read_hours",
     "sweep",
 ]
 
@@ -194,23 +196,41 @@ def read_history(history: Path) -> tuple[pa.Table, list[Broken]]:
     Raises:
         UserError: The directory does not exist.
     """
-    if not history.is_dir():
-        raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
     tables = [arrow_schema(HISTORY).empty_table()]
     broken = []
-    for folder in committed_hours(history):
-        try:
-            tables.append(_current(folder))
-        except (UserError, OSError, pa.ArrowException, ValueError) as error:
-            broken.append(Broken(str(folder), first_line(error)))
-    for path in _of_earlier_versions(history):
-        try:
-            tables.append(normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), HISTORY))
-        except (OSError, pa.ArrowException, ValueError) as error:
-            broken.append(Broken(str(path), first_line(error)))
+    for found in read_hours(history):
+        if isinstance(found, Broken):
+            broken.append(found)
+        else:
+            tables.append(found)
     whole = pa.concat_tables(tables)
     order = [(name, "ascending") for name in ("metric", "instance", "topic", "stream", "tag", "digits", "lowest", "ts")]
     return whole.sort_by(order), broken
+
+
+def read_hours(history: Path) -> Iterator[pa.Table | Broken]:
+    """Yield the rows of one hour after the other, and the files that cannot be read.
+
+    Hours of earlier versions come last. A directory of these is taken as an hour.
+
+    Raises:
+        UserError: The directory does not exist.
+    """
+    if not history.is_dir():
+        raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
+    for folder in committed_hours(history):
+        try:
+            yield _current(folder)
+        except (UserError, OSError, pa.ArrowException, ValueError) as error:
+            yield Broken(str(folder), first_line(error))
+    for _, paths in groupby(_of_earlier_versions(history), lambda path: path.parent):
+        tables = [arrow_schema(HISTORY).empty_table()]
+        for path in paths:
+            try:
+                tables.append(normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), HISTORY))
+            except (OSError, pa.ArrowException, ValueError) as error:
+                yield Broken(str(path), first_line(error))
+        yield pa.concat_tables(tables)
 
 
 def _current(folder: Path) -> pa.Table:

@@ -1,13 +1,13 @@
 """The report: a latency history as one self-contained HTML file.
 
 For each metric: the percentile spectrum of every series over the whole time, a table of percentiles and jitter, p99.9
-by hour, and a row for every hour. The report reads the history's files directly, without Spark. All figures come from
-merged counts; percentiles are never averaged.
+by hour, and a row for every hour. The report reads the history's files directly, without Spark, one hour after the
+other. All figures come from merged counts; percentiles are never averaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +19,8 @@ import pyarrow as pa
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken
-from heliograph.monitor.history.hours import read_history
-from heliograph.monitor.history.merge import merge
+from heliograph.monitor.history.hours import read_hours
+from heliograph.monitor.history.merge import Merger, merge
 from heliograph.monitor.history.report_page import page
 from heliograph.monitor.history.schema import IMPORTED, LABELS, PERCENTILES, metric_titles
 from heliograph.monitor.latency import Spectrum, spectrum
@@ -31,6 +31,8 @@ __all__ = ["Hour", "MetricReport", "Reported", "SeriesReport", "report", "write_
 
 SHOWN = (*LABELS, "host", "build")
 """Labels that tell the series of a report apart; incarnations, links and levels of detail are added."""
+_IDENTITY = (*SHOWN, "digits", "lowest")
+_FIGURES = ("ts", "n", "dropped", "sum", "max", *PERCENTILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,11 @@ def report(history: Path, title: str = "Latency history") -> Reported:
     Raises:
         UserError: There is no history, or it has no readable hours.
     """
-    table, broken = read_history(history)
-    if table.num_rows == 0:
+    broken: list[Broken] = []
+    metrics = _metrics(_readable(history, broken))
+    if not metrics:
         hint = f" ({len(broken)} files could not be read)" if broken else ""
         raise UserError(f"the history {history} has no hours{hint}; run `heliograph history rollup` first")
-    metrics = _metrics(table)
     return Reported(page(title, metrics, broken), sum(len(metric.series) for metric in metrics), tuple(broken))
 
 
@@ -113,12 +115,30 @@ def write_report(text: str, path: Path) -> None:
         raise UserError(f"the report {path} cannot be written: {error.strerror or error}") from error
 
 
-def _metrics(table: pa.Table) -> list[MetricReport]:
+def _readable(history: Path, broken: list[Broken]) -> Iterable[pa.Table]:
+    """Yield the hours with rows; add the files that cannot be read to `broken`."""
+    for found in read_hours(history):
+        if isinstance(found, Broken):
+            broken.append(found)
+        elif found.num_rows:
+            yield found
+
+
+def _by_shown(table: pa.Table) -> pa.Table:
+    """Return the rows of an hour, one per shown series."""
+    keys = ["ts", *_IDENTITY]
+    is_one_each = table.select(keys).group_by(keys, use_threads=False).aggregate([]).num_rows == table.num_rows
+    return table if is_one_each else merge(table, by=SHOWN)[0]
+
+
+def _metrics(tables: Iterable[pa.Table]) -> list[MetricReport]:
     hours: dict[tuple[object, ...], list[Hour]] = {}
-    table, _ = merge(table, by=SHOWN)
-    for row in table.drop_columns(["h"]).to_pylist():
-        hours.setdefault(_identity(row), []).append(_hour(row))
-    whole, _ = merge(table, period=None, by=SHOWN)
+    merger = Merger(None)
+    for table in map(_by_shown, tables):
+        merger.add(table)
+        for row in table.select([*_IDENTITY, *_FIGURES]).to_pylist():
+            hours.setdefault(_identity(row), []).append(_hour(row))
+    whole, _ = merge(merger.partial(), period=None, by=SHOWN)
     titles = metric_titles()
     found: dict[str, list[SeriesReport]] = {}
     rows = whole.to_pylist()
@@ -127,7 +147,7 @@ def _metrics(table: pa.Table) -> list[MetricReport]:
         counts, digits, lowest, highest = _hdr.decode(row["h"])
         histogram = Histogram(np.frombuffer(counts, dtype=np.uint64), lowest, highest, digits)
         found.setdefault(row["metric"], []).append(
-            SeriesReport(name, detail, _hour(row), spectrum(histogram), tuple(hours[_identity(row)]))
+            SeriesReport(name, detail, _hour(row), spectrum(histogram), _in_order(hours[_identity(row)]))
         )
     worst_first = list(PERCENTILES).index("p99_9")
     return [
@@ -140,12 +160,16 @@ def _metrics(table: pa.Table) -> list[MetricReport]:
     ]
 
 
+def _in_order(hours: Iterable[Hour]) -> tuple[Hour, ...]:
+    return tuple(sorted(hours, key=lambda hour: hour.start))
+
+
 def _identity(row: dict[str, object]) -> tuple[object, ...]:
-    return tuple(row[name] for name in (*SHOWN, "digits", "lowest"))
+    return tuple(row[name] for name in _IDENTITY)
 
 
 def _hour(row: dict[str, object]) -> Hour:
-    integers = {name: int(str(row[name])) for name in ("n", "dropped", "sum", "max", *PERCENTILES)}
+    integers = {name: int(str(row[name])) for name in _FIGURES if name != "ts"}
     start = row["ts"]
     assert isinstance(start, datetime)
     return Hour(
