@@ -24,7 +24,7 @@ BENCH = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(ROWS),--rows '$(ROWS)')
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bootstrap
 bootstrap:
@@ -113,6 +113,10 @@ bench-scrape: bootstrap ## CPU time and memory of a scraped exporter; refreshes 
 .PHONY: bench-history
 bench-history: bootstrap ## speed and memory of the latency history beside pyarrow and DuckDB; refreshes RESULTS.md (INTERVALS=50000 PAIRS=3)
 	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)
+
+.PHONY: calibrate-history
+calibrate-history: bootstrap ## how often studies of the history are wrong, and what they find: EQUAL=1000 equal pairs, seeded
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m tests.history.calibration --pairs $(or $(EQUAL),1000)
 
 .PHONY: soak
 soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long refreshes RESULTS.md)
