@@ -1,0 +1,218 @@
+#include "store/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/files.h"
+
+typedef struct topic_name {
+    const char *text;
+    size_t bytes;
+} topic_name;
+
+struct helio_store_reader {
+    int folder;
+    helio_store_by by;
+    helio_store_span range;
+    helio_store_id *ids;
+    size_t ids_count, next_id;
+    helio_store_segment segment;
+    /* Of the segment; -1: none is open. */
+    int file;
+    size_t next_batch;
+    uint8_t *body;
+    size_t body_size, body_bytes, offset;
+    /* Of the next message. */
+    uint64_t position;
+    topic_name topics[UINT16_MAX + 1];
+};
+
+int helio_store_reader_open(const char *path, const helio_tsi *tsi, helio_store_by by,
+                            helio_store_span range, helio_store_reader **out) {
+    *out = NULL;
+    helio_store_reader *reader = calloc(1, sizeof *reader);
+    if (!reader) {
+        return helio_fail_plain(HELIO_ERR_NOMEM, "no memory to read a store");
+    }
+    reader->by = by;
+    reader->range = range;
+    reader->file = -1;
+    reader->folder = helio_store_folder_open(path);
+    const int error = reader->folder < 0
+                          ? reader->folder
+                          : helio_store_list(reader->folder, tsi, &reader->ids, &reader->ids_count);
+    if (error) {
+        helio_store_reader_close(reader);
+        return error;
+    }
+    *out = reader;
+    return 0;
+}
+
+static void leave_segment(helio_store_reader *reader) {
+    if (reader->file >= 0) {
+        close(reader->file);
+    }
+    reader->file = -1;
+    helio_store_segment_release(&reader->segment);
+}
+
+void helio_store_reader_close(helio_store_reader *reader) {
+    if (!reader) {
+        return;
+    }
+    leave_segment(reader);
+    if (reader->folder >= 0) {
+        close(reader->folder);
+    }
+    free(reader->ids);
+    free(reader->body);
+    free(reader);
+}
+
+static int damaged(const helio_store_reader *reader, uint64_t offset) {
+    char name[HELIO_STORE_NAME_BYTES];
+    return helio_fail(HELIO_ERR_STATE, "the segment %s is damaged at byte %llu",
+                      helio_store_name(name, &reader->segment.id, "seg"),
+                      (unsigned long long)offset);
+}
+
+/* Opens the next segment.  Returns 1, 0: no more, or an error. */
+static int next_segment(helio_store_reader *reader) {
+    leave_segment(reader);
+    while (reader->next_id < reader->ids_count) {
+        const helio_store_id *id = &reader->ids[reader->next_id++];
+        const bool is_last = reader->next_id == reader->ids_count;
+        char name[HELIO_STORE_NAME_BYTES];
+        helio_store_name(name, id, "seg");
+        reader->file = openat(reader->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (reader->file < 0 && errno == ENOENT) {
+            continue; /* removed since the listing */
+        }
+        const int error =
+            helio_store_segment_read(reader->folder, id, HELIO_STORE_BY_INDEX, &reader->segment);
+        if (error) {
+            leave_segment(reader);
+            return error;
+        }
+        if (reader->segment.header_result != HELIO_STORE_OK) {
+            return is_last && reader->segment.header_result == HELIO_STORE_SHORT
+                       ? 0
+                       : damaged(reader, 0);
+        }
+        reader->next_batch = 0;
+        return 1;
+    }
+    return 0;
+}
+
+static bool overlaps(const helio_store_reader *reader, const helio_store_batch *batch) {
+    const helio_store_span spans[] = {
+        [HELIO_STORE_BY_POSITION] = {batch->position, batch->position + batch->messages - 1},
+        [HELIO_STORE_BY_SEQUENCE] = batch->sequences,
+        [HELIO_STORE_BY_NUMBER] = batch->numbers,
+        [HELIO_STORE_BY_TIME] = batch->times,
+    };
+    const helio_store_span span = spans[reader->by];
+    return span.first <= reader->range.last && span.last >= reader->range.first;
+}
+
+static int read_batch(helio_store_reader *reader, const helio_store_batch *batch) {
+    if (batch->body_bytes > HELIO_STORE_BODY_MAX) {
+        return damaged(reader, batch->offset);
+    }
+    if (batch->body_bytes > reader->body_size) {
+        free(reader->body);
+        reader->body = malloc(batch->body_bytes);
+        reader->body_size = reader->body ? batch->body_bytes : 0;
+        if (!reader->body) {
+            return helio_fail_plain(HELIO_ERR_NOMEM, "no memory to read a batch");
+        }
+    }
+    if (!helio_store_read_at(reader->file, reader->body, batch->body_bytes,
+                             batch->offset + HELIO_STORE_HEAD_BYTES) ||
+        helio_store_check_batch(batch, reader->body, batch->body_bytes) != HELIO_STORE_OK) {
+        return damaged(reader, batch->offset);
+    }
+    reader->body_bytes = batch->body_bytes;
+    reader->offset = 0;
+    reader->position = batch->position;
+    return 1;
+}
+
+/* Reads the next batch within the range.  Returns 1, 0: no more, or an error. */
+static int next_batch(helio_store_reader *reader) {
+    for (;;) {
+        const helio_store_segment *segment = &reader->segment;
+        while (reader->file >= 0 && reader->next_batch < segment->count) {
+            const helio_store_batch *batch = &segment->batches[reader->next_batch++];
+            if (overlaps(reader, batch)) {
+                const int result = read_batch(reader, batch);
+                const bool is_torn = result == HELIO_ERR_STATE && !segment->is_indexed &&
+                                     reader->next_id == reader->ids_count &&
+                                     reader->next_batch == segment->count;
+                return is_torn ? 0 : result;
+            }
+        }
+        const bool is_last = reader->next_id == reader->ids_count;
+        if (reader->file >= 0 && (segment->tail == HELIO_STORE_DAMAGED ||
+                                  (segment->tail == HELIO_STORE_SHORT && !is_last))) {
+            return damaged(reader, segment->end);
+        }
+        const int result = next_segment(reader);
+        if (result != 1) {
+            return result;
+        }
+    }
+}
+
+static bool is_wanted(const helio_store_reader *reader, const helio_store_record *record) {
+    const uint64_t values[] = {
+        [HELIO_STORE_BY_POSITION] = reader->position,
+        [HELIO_STORE_BY_SEQUENCE] = record->sequence,
+        [HELIO_STORE_BY_NUMBER] = record->number,
+        [HELIO_STORE_BY_TIME] = record->receive_ns,
+    };
+    const uint64_t value = values[reader->by];
+    return value >= reader->range.first && value <= reader->range.last;
+}
+
+int helio_store_reader_next(helio_store_reader *reader, helio_store_message *out,
+                            uint64_t *position) {
+    for (;;) {
+        while (reader->offset < reader->body_bytes) {
+            helio_store_record record;
+            if (helio_store_get_record(reader->body, reader->body_bytes, &reader->offset,
+                                       &record) != HELIO_STORE_OK) {
+                return damaged(reader, reader->segment.end);
+            }
+            if (record.kind == HELIO_STORE_TOPIC) {
+                reader->topics[record.topic] =
+                    (topic_name){(const char *)record.data, record.bytes};
+                continue;
+            }
+            const bool is_one = is_wanted(reader, &record);
+            *position = reader->position++;
+            if (is_one) {
+                *out = (helio_store_message){.topic = reader->topics[record.topic].text,
+                                             .topic_bytes = reader->topics[record.topic].bytes,
+                                             .sequence = record.sequence,
+                                             .number = record.number,
+                                             .submit_ns = record.submit_ns,
+                                             .receive_ns = record.receive_ns,
+                                             .flags = record.flags,
+                                             .payload = record.data,
+                                             .bytes = record.bytes};
+                return 1;
+            }
+        }
+        const int result = next_batch(reader);
+        if (result != 1) {
+            return result;
+        }
+    }
+}
