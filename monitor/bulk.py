@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,10 @@ import numpy.typing as npt
 from heliograph.monitor.latency import cell_of, highest_of, ranks_of
 from heliograph.monitor.model import Cells, Histogram
 
-__all__ = ["Run", "percentiles_since", "runs"]
+__all__ = ["Run", "Summary", "percentiles_since", "runs", "summaries_since"]
+
+_SAFE = 2.0**62
+"""Sums of counts below it are exact."""
 
 _Shape = tuple[int, int, int, int]
 
@@ -38,13 +42,19 @@ class Run:
         owners = np.repeat(np.arange(len(histograms)), [len(one[0]) for one in filled])
         return owners * self.size + cells, cells, np.concatenate([one[1] for one in filled])
 
-    def subtract(self, older: Sequence[Histogram | None]) -> None:
-        """Leave the values recorded since older histograms; all values where there is none, or it was restarted."""
-        known = [n for n, one in enumerate(older) if one and _shape(one) == _shape_of(self)]
-        if not known or not len(self.keys):
-            return
+    def subtract(self, older: Sequence[Histogram | None]) -> list[int]:
+        """Leave the values recorded since older histograms; all values where there is none, or it was restarted.
+
+        Returns:
+            The indexes of the histograms that were restarted.
+        """
+        known = [n for n, one in enumerate(older) if one is not None and _shape(one) == _shape_of(self)]
+        if not known:
+            return []
+        if not len(self.keys):
+            return [n for n in known if (one := older[n]) is not None and one.filled()[0].size]
         owners = np.array(known)
-        before = [one for one in (older[n] for n in known) if one]
+        before = [one for one in (older[n] for n in known) if one is not None]
         keys, _, counts = self._joined(before)
         local = keys // self.size
         keys += (owners[local] - local) * self.size
@@ -56,6 +66,8 @@ class Run:
         self.counts = self.counts.copy()
         self.counts[at[kept]] -= counts[kept]
         self.above[owners] -= np.where(grew, [one.above for one in before], 0)
+        restarted: list[int] = owners[~grew].tolist()
+        return restarted
 
     def below(self, cells: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Return the number of values of each histogram in the cells before each of `cells`, and in all cells."""
@@ -82,6 +94,23 @@ class Run:
         cells[found] = self.cells[at[found]]
         values = highest_of(cells, self.digits, self.lowest, self.highest)
         return [row if count else None for count, row in zip(total.tolist(), values.tolist(), strict=True)]
+
+    def totals(self) -> list[int]:
+        """Return the number of values in the cells of each histogram."""
+        running = self._running()
+        found: list[int] = (running[self.ends] - running[self.begins]).tolist()
+        return found
+
+    def maxima(self) -> list[int | None]:
+        """Return the highest value of each histogram, ns, without those above the range; None: it has no values."""
+        filled = np.flatnonzero(self.counts)
+        if not filled.size:
+            return [None] * len(self.offsets)
+        last = np.searchsorted(filled, self.ends) - 1
+        at = filled[np.maximum(last, 0)]
+        values = highest_of(self.cells[at], self.digits, self.lowest, self.highest).tolist()
+        found = (last >= 0) & (at >= self.begins)
+        return [value if has else None for value, has in zip(values, found.tolist(), strict=True)]
 
     def _running(self) -> npt.NDArray[np.uint64]:
         return np.concatenate((np.zeros(1, np.uint64), np.cumsum(self.counts)))
@@ -110,3 +139,35 @@ def percentiles_since(
         for index, values in zip(indexes, run.percentiles(fractions), strict=True):
             found[index] = values
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The values of one histogram in an interval."""
+
+    count: int
+    percentiles: Sequence[int]
+    """Values at the fractions, ns; values above the range are left out."""
+    maximum: int
+
+
+def summaries_since(
+    newer: Sequence[Histogram], older: Sequence[Histogram | None], fractions: Sequence[float]
+) -> Iterator[tuple[int, Summary | None]]:
+    """Yield the summary of the values since an older histogram, by index; None: there are no values.
+
+    Indexes are left out where the sum of the counts is not exact, the older histogram has another layout, or a cell
+    fell.
+    """
+    for indexes, run in runs(newer):
+        if float(run.counts.sum(dtype=np.float64)) >= _SAFE:
+            continue
+        before = [older[index] for index in indexes]
+        left_out = {n for n, one in enumerate(before) if one is not None and _shape(one) != _shape_of(run)}
+        left_out.update(run.subtract(before))
+        run.above[:] = 0
+        counts = run.totals()
+        for n, values in enumerate(zip(counts, run.percentiles(fractions), run.maxima(), strict=True)):
+            if n not in left_out:
+                count, found, most = values
+                yield indexes[n], Summary(count, found, most) if found is not None and most is not None else None

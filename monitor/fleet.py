@@ -14,18 +14,21 @@ negative. `residual` is the number of unexplained messages; it is 0 for a correc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from heliograph.monitor.behaviour import Evidence, judge_receiver
 from heliograph.monitor.blame import LEAST_MESSAGES, Verdict, blame
+from heliograph.monitor.bulk import Summary, summaries_since
 from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.joining import Interval, value_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.localise import judge
-from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.model import Health, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.records import columns
 from heliograph.monitor.rows import Balance, InstanceRow, LagBasis, ReceiverRow, TransmitterRow
-from heliograph.monitor.window import Look, Watcher
+from heliograph.monitor.window import Look, Place, Watcher
 from heliograph.monitor.worst import worst
 
 __all__ = [
@@ -43,17 +46,81 @@ __all__ = [
 
 
 _LOCATED = "losses_located_"
-_BOOKS = tuple(field.name for field in fields(Balance))
-_TRIMMED = tuple(f"messages_trimmed_{cause}" for cause in ("count", "bytes", "age", "conflated", "priority"))
+_FRACTIONS = (0.5, 0.99, 0.999)
+
+
+class _Cells(NamedTuple):
+    """The used cells of a receiver; 0 where one is missing."""
+
+    next_message: int = 0
+    messages_before_join: int = 0
+    messages_delivered: int = 0
+    messages_recovered: int = 0
+    messages_lost: int = 0
+    messages_trimmed_count: int = 0
+    messages_trimmed_bytes: int = 0
+    messages_trimmed_age: int = 0
+    messages_trimmed_conflated: int = 0
+    messages_trimmed_priority: int = 0
+    fragments_joined: int = 0
+    bytes_delivered: int = 0
+    queue_messages: int = 0
+    queue_bytes: int = 0
+    queue_limit_bytes: int = 0
+    queue_full: int = 0
+    queue_age: int = 0
+
+    @property
+    def trimmed(self) -> int:
+        """Messages that the receive queue dropped."""
+        return (
+            self.messages_trimmed_count
+            + self.messages_trimmed_bytes
+            + self.messages_trimmed_age
+            + self.messages_trimmed_conflated
+            + self.messages_trimmed_priority
+        )
+
+    def since(self, older: _Cells) -> _Cells:
+        """Return the increase of each cell; 0 where it fell."""
+        return _Cells(*[now - before if now > before else 0 for now, before in zip(self, older, strict=True)])
+
+
+def _cells(found: Sequence[ObjectState | None]) -> list[_Cells]:
+    values = columns([item.values if item is not None else None for item in found], _Cells._fields)
+    return list(map(_Cells, *values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Receiver:
+    """A receiver over an interval."""
+
+    owner: InstanceState
+    item: ObjectState
+    place: Place
+    earlier: ObjectState | None
+    cells: _Cells
+    before: _Cells
+    """Its cells at the start of the interval; 0 without an earlier state."""
+    latency: Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sender:
+    """The sender of a topic over an interval: the same for all its receivers."""
+
+    owner: InstanceState
+    item: ObjectState
+    next_message: int
+    per_s: float
+    mean_bytes: float
+    """Bytes of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reception:
     """Reception of a stream by an instance over an interval: the same for all topics of the stream."""
 
-    rx: ObjectState | None
-    tx_receiver: ObjectState | None
-    """The instance as the source of the stream tracks it."""
     missing_ratio: float
     naks_per_s: float
     nak_ratio: float
@@ -61,6 +128,12 @@ class _Reception:
     loss_place: str | None
     clocks: Clocks
     round_trip_ns: int | None
+    gaps: int
+    packets: int
+    outstanding_naks: int
+    forecast_ns: int | None
+    """As the source of the stream knows it, like the next."""
+    blame_ns: int | None
 
 
 class _Joined(Interval):
@@ -69,6 +142,59 @@ class _Joined(Interval):
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
         super().__init__(previous, current)
         self._receptions: dict[tuple[int, str], _Reception] = {}
+        self._senders: dict[tuple[str, str], _Sender | None] = {}
+        self._ahead: dict[tuple[str, str], int | None] = {}
+
+    def receivers(self) -> list[_Receiver]:
+        """Return the relevant receivers; their cells and latencies are read together."""
+        found = list(_of(self.now.snapshot, "receiver"))
+        places = [(owner.incarnation, item.key) for owner, item in found]
+        known = self.before.objects if self.before is not None and self.between > 0 else {}
+        earlier = [known.get(place) for place in places]
+        latencies = self._latencies(found, earlier)
+        cells, before = _cells([item for _, item in found]), _cells(earlier)
+        return [
+            _Receiver(*found[n], places[n], old, cells[n], before[n], latencies[n]) for n, old in enumerate(earlier)
+        ]
+
+    def _latencies(
+        self, found: Sequence[tuple[InstanceState, ObjectState]], earlier: Sequence[ObjectState | None]
+    ) -> list[Summary | None]:
+        summaries: list[Summary | None] = [None] * len(found)
+        measured = [
+            (n, item.histograms["total_latency"])
+            for n, (_, item) in enumerate(found)
+            if "total_latency" in item.histograms
+        ]
+        older = [old.histograms.get("total_latency") if (old := earlier[n]) else None for n, _ in measured]
+        left = dict(enumerate(n for n, _ in measured))
+        for index, summary in summaries_since([one for _, one in measured], older, _FRACTIONS):
+            summaries[left.pop(index)] = summary
+        for n in left.values():
+            values = self.histogram(*found[n], "total_latency")
+            if values is not None:
+                summaries[n] = Summary(values.count, percentiles(values, _FRACTIONS), maximum(values))
+        return summaries
+
+    def sending(self, stream: str, topic: str) -> _Sender | None:
+        """Return the sender of a topic; computed once for all receivers."""
+        place = (stream, topic)
+        if place not in self._senders:
+            found = self.sender(stream, topic)
+            self._senders[place] = self._sending(*found) if found else None
+        return self._senders[place]
+
+    def _sending(self, owner: InstanceState, item: ObjectState) -> _Sender:
+        mean = value_of(item, "bytes_sent") / max(1, value_of(item, "messages_sent"))
+        return _Sender(owner, item, value_of(item, "next_message"), self.rate(owner, item, "next_message"), mean)
+
+    def sent_before(self, stream: str, topic: str) -> int | None:
+        """Return the next message of a topic's sender at the start of the interval; None: it had no sender."""
+        place = (stream, topic)
+        if place not in self._ahead:
+            found = self.at_its_start.sender(stream, topic)
+            self._ahead[place] = value_of(found[1], "next_message") if found else None
+        return self._ahead[place]
 
     def reception(self, owner: InstanceState, stream: str) -> _Reception:
         """Return the reception of a stream by an instance; computed once for all topics."""
@@ -91,27 +217,29 @@ def _of(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectS
             yield owner, item
 
 
-def _balance(interval: Interval, owner: InstanceState, item: ObjectState) -> Balance:
+def _balance(interval: _Joined, owner: InstanceState, item: ObjectState, cells: _Cells) -> Balance:
     stream, topic = item.labels["stream"], item.labels["topic"]
-    sender = interval.sender(stream, topic)
-    expected = value_of(item, "next_message")
-    delivered, lost = value_of(item, "messages_delivered"), value_of(item, "messages_lost")
-    trimmed = sum(value_of(item, cell) for cell in _TRIMMED)
-    before_join = value_of(item, "messages_before_join")
-    sent = max(value_of(sender[1], "next_message"), expected) if sender else None
+    sender = interval.sending(stream, topic)
+    expected = cells.next_message
+    trimmed = cells.trimmed
+    sent = max(sender.next_message, expected) if sender else None
     return Balance(
         instance=owner.name,
         topic=topic,
         stream=stream,
-        transmitter=sender[0].name if sender else None,
+        transmitter=sender.owner.name if sender else None,
         sent=sent,
-        before_join=before_join,
-        delivered=delivered - trimmed,
-        recovered=value_of(item, "messages_recovered"),
+        before_join=cells.messages_before_join,
+        delivered=cells.messages_delivered - trimmed,
+        recovered=cells.messages_recovered,
         trimmed=trimmed,
-        lost=lost,
+        lost=cells.messages_lost,
         in_flight=sent - expected if sent is not None else None,
-        residual=expected - before_join - delivered - value_of(item, "fragments_joined") - lost,
+        residual=expected
+        - cells.messages_before_join
+        - cells.messages_delivered
+        - cells.fragments_joined
+        - cells.messages_lost,
     )
 
 
@@ -122,8 +250,10 @@ def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balanc
         snapshot: The current snapshot.
         previous: Snapshot with senders that are no longer in `snapshot`.
     """
-    interval = Interval(previous, snapshot)
-    books = [_balance(interval, owner, item) for owner, item in _of(snapshot, "receiver")]
+    interval = _Joined(previous, snapshot)
+    found = list(_of(snapshot, "receiver"))
+    cells = _cells([item for _, item in found])
+    books = [_balance(interval, owner, item, values) for (owner, item), values in zip(found, cells, strict=True)]
     return sorted(books, key=lambda book: (book.instance, book.topic, book.stream))
 
 
@@ -138,7 +268,7 @@ def receivers(previous: Snapshot | None, current: Snapshot, watcher: Watcher | N
     interval = _Joined(previous, current)
     if watcher is not None:
         _watch_senders(watcher, current)
-    rows = [_receiver(interval, owner, item, watcher) for owner, item in _of(current, "receiver")]
+    rows = [_receiver(interval, receiver, watcher) for receiver in interval.receivers()]
     if watcher is not None:
         watcher.forget_but(interval.now.objects, {_sender_key(*sender): None for sender in current.of("transmitter")})
     return worst(rows)
@@ -155,50 +285,66 @@ def _watch_senders(watcher: Watcher, current: Snapshot) -> None:
             timeline.add(current.time_ns, value_of(item, "next_message"), value_of(item, "bytes_sent"))
 
 
-def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watcher: Watcher | None) -> ReceiverRow:
-    books = _balance(interval, owner, item)
-    sender = interval.sender(books.stream, books.topic)
+def _receiver(interval: _Joined, receiver: _Receiver, watcher: Watcher | None) -> ReceiverRow:
+    owner, item, cells, seconds = (
+        receiver.owner,
+        receiver.item,
+        receiver.cells,
+        interval.length(receiver.owner, receiver.item, receiver.earlier),
+    )
+    books = _balance(interval, owner, item, cells)
+    sender = interval.sending(books.stream, books.topic)
     reception = interval.reception(owner, books.stream)
-    rx, tx_receiver = reception.rx, reception.tx_receiver
-    seconds = interval.seconds(owner, item)
-    sent_per_s = interval.rate(*sender, "next_message") if sender else None
-    lag = _lag(books, item)
-    behind = _behind(interval, watcher, books, item, sent_per_s)
-    limit = value_of(item, "queue_limit_bytes")
-    queue_fill = min(1.0, value_of(item, "queue_bytes") / limit) if limit else 0.0
+    change = cells.since(receiver.before)
+    lag = (books.in_flight or 0) + cells.queue_messages
+    behind = _behind(watcher, books, cells, sender)
+    limit = cells.queue_limit_bytes
+    queue_fill = min(1.0, cells.queue_bytes / limit) if limit else 0.0
     evidence = Evidence(
         health=owner.health,
         health_reason=owner.reason,
         live=item.live,
-        delivered=interval.change(owner, item, "messages_delivered"),
-        lost=interval.change(owner, item, "messages_lost"),
+        delivered=change.messages_delivered,
+        lost=change.messages_lost,
         lag_messages=lag,
         lag_seconds=behind.seconds,
-        lag_before=_lag_before(interval, owner, item),
+        lag_before=_lag_before(interval, receiver),
         queue_fill=queue_fill,
-        queue_full=interval.change(owner, item, "queue_full"),
+        queue_full=change.queue_full,
         missing_ratio=reception.missing_ratio,
         nak_share=reception.nak_share,
-        forecast_ns=_known(tx_receiver, "forecast"),
+        forecast_ns=reception.forecast_ns,
     )
-    judgement = judge_receiver(evidence)
-    if watcher is not None:
+    if watcher is None:
+        judgement = judge_receiver(evidence)
+    else:
         look = Look(
             time_ns=interval.now.snapshot.time_ns,
-            expected=value_of(item, "next_message"),
-            delivered=value_of(item, "messages_delivered"),
-            lost=value_of(item, "messages_lost"),
-            queue_full=value_of(item, "queue_full"),
-            gaps=value_of(rx, "packets_missed"),
-            packets=max(value_of(rx, "packets_delivered"), value_of(rx, "window_lead")),
+            expected=cells.next_message,
+            delivered=cells.messages_delivered,
+            lost=cells.messages_lost,
+            queue_full=cells.queue_full,
+            gaps=reception.gaps,
+            packets=reception.packets,
             lag=lag,
             queue_fill=queue_fill,
         )
-        judgement = watcher.judge((owner.incarnation, item.key), look, evidence)
-    latency = interval.histogram(owner, item, "total_latency")
-    p50, p99, p999 = percentiles(latency, (0.5, 0.99, 0.999)) if latency else (None, None, None)
+        judgement = watcher.judge(receiver.place, look, evidence)
+    latency = receiver.latency
+    p50, p99, p999 = latency.percentiles if latency else (None, None, None)
     return ReceiverRow(
-        **{name: getattr(books, name) for name in _BOOKS},
+        instance=books.instance,
+        topic=books.topic,
+        stream=books.stream,
+        transmitter=books.transmitter,
+        sent=books.sent,
+        before_join=books.before_join,
+        delivered=books.delivered,
+        recovered=books.recovered,
+        trimmed=books.trimmed,
+        lost=books.lost,
+        in_flight=books.in_flight,
+        residual=books.residual,
         endpoint=item.info.get("endpoint", ""),
         health=owner.health,
         behaviour=judgement.behaviour,
@@ -207,57 +353,54 @@ def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watche
         looks=judgement.looks,
         since_ns=judgement.since_ns,
         seconds=seconds,
-        sent_per_s=sent_per_s,
-        delivered_per_s=interval.rate(owner, item, "messages_delivered"),
-        bytes_per_s=interval.rate(owner, item, "bytes_delivered"),
-        recovered_per_s=interval.rate(owner, item, "messages_recovered"),
-        lost_per_s=interval.rate(owner, item, "messages_lost"),
+        sent_per_s=sender.per_s if sender else None,
+        delivered_per_s=change.messages_delivered / seconds,
+        bytes_per_s=change.bytes_delivered / seconds,
+        recovered_per_s=change.messages_recovered / seconds,
+        lost_per_s=change.messages_lost / seconds,
         missing_ratio=reception.missing_ratio,
         naks_per_s=reception.naks_per_s,
         nak_ratio=reception.nak_ratio,
         nak_share=reception.nak_share,
         loss_place=reception.loss_place,
-        forecast_ns=_known(tx_receiver, "forecast"),
-        blame_ns=_known(tx_receiver, "blame_time"),
-        outstanding_naks=value_of(rx, "outstanding_naks"),
+        forecast_ns=reception.forecast_ns,
+        blame_ns=reception.blame_ns,
+        outstanding_naks=reception.outstanding_naks,
         lag_messages=lag,
         lag_bytes=behind.size,
         lag_seconds=behind.seconds,
         lag_basis=behind.basis,
-        queue_messages=value_of(item, "queue_messages"),
-        queue_bytes=value_of(item, "queue_bytes"),
+        queue_messages=cells.queue_messages,
+        queue_bytes=cells.queue_bytes,
         queue_fill=queue_fill,
         p50_ns=p50,
         p99_ns=p99,
         p999_ns=p999,
-        max_ns=maximum(latency) if latency else None,
-        late=_late(interval, owner, item, sender, latency),
+        max_ns=latency.maximum if latency else None,
+        late=_late(interval, receiver, sender, change.messages_recovered),
         clocks=reception.clocks,
         round_trip_ns=reception.round_trip_ns,
     )
 
 
-def _late(
-    interval: _Joined,
-    owner: InstanceState,
-    item: ObjectState,
-    sender: tuple[InstanceState, ObjectState] | None,
-    latency: Histogram | None,
-) -> Verdict | None:
+def _late(interval: _Joined, receiver: _Receiver, sender: _Sender | None, recovered: int) -> Verdict | None:
     """Return the cause of the latest messages of the interval, where the hosts' hiccups are known."""
-    if latency is None or latency.count < LEAST_MESSAGES:
+    if receiver.latency is None or receiver.latency.count < LEAST_MESSAGES:
         return None
-    ends = [owner] if sender is None else [owner, sender[0]]
+    ends = [receiver.owner] if sender is None else [receiver.owner, sender.owner]
     hiccups = [found for end in ends if (found := interval.hiccups(end)) is not None]
-    return blame(latency, hiccups, interval.change(owner, item, "messages_recovered")) if hiccups else None
+    return (
+        blame(interval.histogram(receiver.owner, receiver.item, "total_latency"), hiccups, recovered)
+        if hiccups
+        else None
+    )
 
 
 def _reception(interval: Interval, owner: InstanceState, stream: str) -> _Reception:
     rx = interval.now.rx_streams.get((owner.incarnation, stream))
     packets = _packets(interval, owner, rx)
+    tx_receiver = _tx_receiver(interval, owner, stream, rx)
     return _Reception(
-        rx=rx,
-        tx_receiver=_tx_receiver(interval, owner, stream, rx),
         missing_ratio=min(1.0, interval.change(owner, rx, "packets_missed") / packets),
         naks_per_s=interval.rate(owner, rx, "naks_sent"),
         nak_ratio=interval.change(owner, rx, "naks_sent") / packets,
@@ -265,6 +408,11 @@ def _reception(interval: Interval, owner: InstanceState, stream: str) -> _Recept
         loss_place=_loss_place(interval, owner, rx),
         clocks=clocks_of(rx, interval.now.snapshot.time_ns),
         round_trip_ns=interval.now.round_trips.get((stream, rx.info.get("feedback_address", ""))) if rx else None,
+        gaps=value_of(rx, "packets_missed"),
+        packets=max(value_of(rx, "packets_delivered"), value_of(rx, "window_lead")),
+        outstanding_naks=value_of(rx, "outstanding_naks"),
+        forecast_ns=_known(tx_receiver, "forecast"),
+        blame_ns=_known(tx_receiver, "blame_time"),
     )
 
 
@@ -276,10 +424,6 @@ def _packets(interval: Interval, owner: InstanceState, rx: ObjectState | None) -
     return max(delivered, known, 1)
 
 
-def _lag(books: Balance, item: ObjectState) -> int:
-    return (books.in_flight or 0) + value_of(item, "queue_messages")
-
-
 @dataclass(frozen=True, slots=True)
 class _Behind:
     """A lag in time and bytes; None: unknown."""
@@ -289,32 +433,28 @@ class _Behind:
     basis: LagBasis
 
 
-def _behind(
-    interval: Interval, watcher: Watcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
-) -> _Behind:
+def _behind(watcher: Watcher | None, books: Balance, cells: _Cells, sender: _Sender | None) -> _Behind:
     """Return the age of the oldest message that the application does not have, and the bytes from it on.
 
     Messages in the receive queue are older than messages in flight. The send time of a message in flight is known from
     observations of the sender. Otherwise the lag is divided by the rate, which gives an estimate marked as such.
     """
-    waiting, queued = value_of(item, "queue_messages"), value_of(item, "queue_bytes")
+    waiting, queued = cells.queue_messages, cells.queue_bytes
     in_flight = books.in_flight or 0
     if not waiting + in_flight:
         return _Behind(0.0, 0, LagBasis.MEASURED) if books.in_flight is not None else _Behind(None, 0, LagBasis.UNKNOWN)
-    sender = interval.sender(books.stream, books.topic)
-    way = watcher.timeline(_sender_key(*sender)).behind(value_of(item, "next_message")) if watcher and sender else None
+    timeline = watcher.timeline(_sender_key(sender.owner, sender.item)) if watcher and sender else None
+    way = timeline.behind(cells.next_message) if timeline is not None else None
     size: int | None = queued
     if in_flight:
-        mean = value_of(sender[1], "bytes_sent") / max(1, value_of(sender[1], "messages_sent")) if sender else 0.0
-        size = queued + (way.size if way else round(mean * in_flight))
+        size = queued + (way.size if way else round((sender.mean_bytes if sender else 0.0) * in_flight))
     elif books.in_flight is None:
         size = None  # the messages in flight are unknown
-    age_ns = _known(item, "queue_age") if waiting else None
-    if age_ns:
-        return _Behind(age_ns / 1e9, size, LagBasis.MEASURED)
+    if waiting and cells.queue_age:
+        return _Behind(cells.queue_age / 1e9, size, LagBasis.MEASURED)
     if way and not waiting:
         return _Behind(way.age_ns / 1e9, size, LagBasis.WATCHED if way.is_bounded else LagBasis.AT_LEAST)
-    estimate = (waiting + in_flight) / sent_per_s if sent_per_s else None
+    estimate = (waiting + in_flight) / sender.per_s if sender and sender.per_s else None
     return _Behind(estimate, size, LagBasis.ESTIMATED if estimate is not None else LagBasis.UNKNOWN)
 
 
@@ -332,13 +472,13 @@ def _tx_receiver(interval: Interval, owner: InstanceState, stream: str, rx: Obje
     return None
 
 
-def _lag_before(interval: Interval, owner: InstanceState, item: ObjectState) -> int | None:
-    old = interval.earlier(owner, item)
-    if old is None or interval.before is None:
+def _lag_before(interval: _Joined, receiver: _Receiver) -> int | None:
+    old = receiver.earlier
+    if old is None:
         return None
-    sender = interval.at_its_start.sender(old.labels["stream"], old.labels["topic"])
-    ahead = value_of(sender[1], "next_message") - value_of(old, "next_message") if sender else 0
-    return max(0, ahead) + value_of(old, "queue_messages")
+    sent = interval.sent_before(old.labels["stream"], old.labels["topic"])
+    ahead = sent - receiver.before.next_message if sent is not None else 0
+    return max(0, ahead) + receiver.before.queue_messages
 
 
 def _nak_share(interval: Interval, stream: str, rx: ObjectState | None) -> float | None:

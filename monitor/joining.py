@@ -81,12 +81,12 @@ class Interval:
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
         self.now = View(current)
         self.before = View(previous) if previous is not None else None
-        self._between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
+        self.between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
         self._earlier: dict[int, ObjectState | None] = {}
         self._hiccups: dict[int, Histogram | None] = {}
 
     def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
-        if self.before is None or item is None or self._between <= 0:
+        if self.before is None or item is None or self.between <= 0:
             return None
         place = id(item)  # `now` keeps the object alive; used many times per row
         if place not in self._earlier:
@@ -113,8 +113,12 @@ class Interval:
 
     def seconds(self, owner: InstanceState, item: ObjectState | None) -> float:
         """Length of the interval for an object: since the earlier snapshot, or its whole life."""
-        if self.earlier(owner, item) is not None:
-            return self._between
+        return self.length(owner, item, self.earlier(owner, item))
+
+    def length(self, owner: InstanceState, item: ObjectState | None, earlier: ObjectState | None) -> float:
+        """Length of the interval for an object whose earlier state is known."""
+        if earlier is not None:
+            return self.between
         born_ns = (item.created_ns if item else 0) or owner.started_ns
         return max((self.now.snapshot.time_ns - born_ns) / 1e9, 1e-3)
 

@@ -7,12 +7,14 @@ the bytes of the record and decodes a cell by name. Use of many cells builds the
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TypeVar, overload
+
+import numpy as np
 
 from heliograph.monitor.directory import RecordLayout
 
-__all__ = ["ABSENT", "Record", "Values"]
+__all__ = ["ABSENT", "Record", "Values", "columns"]
 
 ABSENT = 1 << 63
 """Value of a cell that does not apply to its object."""
@@ -142,3 +144,30 @@ class Values(Mapping[str, int]):
         if self._all is None:
             self._all = self._record.values(self._row)
         return self._all
+
+
+def columns(found: Sequence[Mapping[str, int] | None], names: Sequence[str]) -> list[list[int]]:
+    """Return a list for each named cell with its value in each object; 0 where the object or the cell is missing."""
+    table = np.zeros((len(names), len(found)), np.uint64)
+    records: dict[Record, list[int]] = {}
+    others: list[int] = []
+    for at, values in enumerate(found):
+        if isinstance(values, Values):
+            records.setdefault(values._record, []).append(at)
+        elif values is not None:
+            others.append(at)
+    for record, indexes in records.items():
+        if record._signed.intersection(names):
+            others += indexes
+            continue
+        rows = b"".join([found[at]._row for at in indexes])  # type: ignore[union-attr]
+        words = np.frombuffer(rows, f"{record.word.format[0]}u8").reshape(len(indexes), -1)
+        for place, name in enumerate(names):
+            if name in record.places:
+                column = words[:, record.places[name][0] // 8]
+                table[place, indexes] = np.where(column == ABSENT, 0, column)
+    lists: list[list[int]] = table.tolist()
+    for at in others:
+        for column_of, name in zip(lists, names, strict=True):
+            column_of[at] = (found[at] or {}).get(name, 0)
+    return lists
