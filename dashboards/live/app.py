@@ -23,7 +23,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
-from heliograph.dashboards.live.pages import command, fleet, lab
+from heliograph.dashboards.live.pages import command, fleet, lab, receiver
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
@@ -39,6 +39,8 @@ __all__ = ["Easel", "create", "first_page", "page_at", "refresh"]
 _Choice = TypeVar("_Choice", bound=Hashable)
 
 _MOST_CHOICES = 32
+_SELECTIONS = {"": ("groups", "kind"), "rx-": receiver.CHOICES, "lab-": lab.CHOICES, "act-": command.CHOICES}
+"""Ids of the selections in the address, by the prefix of the page."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
 
 
@@ -106,6 +108,10 @@ def page_at(
     if path == "/control":
         ordered, more = command.order(values, view, control) if control else (command.Order(), [])
         return harmless(command.layout(view, state, ordered, control, [*said, *more]))
+    if path == "/receiver":
+        store.need_stages()
+        one, more = receiver.choice(values, view)
+        return harmless(receiver.layout(view, state, one, [*said, *more]))
     if path not in PAGES:
         said.append(refused("Page", path, "does not exist; this is the first page"))
     choice, more = fleet.choice(values, view)
@@ -193,9 +199,10 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
         choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
         return refresh(store, easel, choice, _seen(stamp, "ask"), clock=clock)
 
+    _add_receiver(app, store, clock)
     _add_lab(app, store, uploads, clock)
     _add_control(app, store, control, clock)
-    for prefix, choices in (("", ("groups", "kind")), ("lab-", lab.CHOICES), ("act-", command.CHOICES)):
+    for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value") for name in choices])
     return app
 
@@ -232,6 +239,27 @@ def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:
         *choices,
         prevent_initial_call=True,
     )
+
+
+def _add_receiver(app: Dash, store: Store, clock: Callable[[], int]) -> None:
+    """Add the callback of the page of one receiver."""
+    easel: Easel[receiver.Choice] = Easel(receiver.parts)
+
+    @app.callback(
+        output={name: Output(name, prop) for name, prop in receiver.PLACES.items()}
+        | {"rx-stamp": Output("rx-stamp", "data"), "rx-taken": Output("rx-taken", "children")},
+        inputs={"_": Input("rx-ask", "data"), "given": {name: Input(name, "value") for name in receiver.CHOICES}},
+        state={"stamp": State("rx-stamp", "data")},
+        prevent_initial_call=True,
+    )
+    def on_receiver_ask(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
+        store.need_stages()
+        view = store.view
+        answer = _current(store, clock, "rx-")
+        if _seen(stamp, "rx-ask") == view.sequence:
+            return answer | dict.fromkeys(receiver.PLACES, no_update)
+        name, stream = (str(given.get(name) or "") for name in receiver.CHOICES)
+        return answer | dict(easel.parts(view, receiver.Choice(name, stream)))
 
 
 def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]) -> None:

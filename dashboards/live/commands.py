@@ -121,14 +121,13 @@ def _serve(args: argparse.Namespace) -> int:
     try:
         from heliograph.dashboards.live.app import create
         from heliograph.dashboards.live.control import Control
-        from heliograph.dashboards.live.series import HISTOGRAMS
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
 
     with open_source(args) as source:
         store = Store(
-            lambda: source.sample(histograms=HISTOGRAMS),
+            lambda: source.sample(histograms=store.histograms),
             interval=args.interval,
             place=source.place,
             absence=(lambda: source.absence) if args.collect else None,

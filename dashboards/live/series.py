@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from heliograph.dashboards.live.receiving import Receiving
 from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.latency import grew, percentiles
 from heliograph.monitor.latency import merged as all_of
@@ -86,6 +87,8 @@ class Point:
     """Number of recovered messages among the counts, also where receivers do not record their latency."""
     shifts: Mapping[Group, Shift | None] = field(default_factory=dict)
     """Range over the receivers of the group; None: the clocks of one of them are not known."""
+    receiving: Mapping[str, Receiving] = field(default_factory=dict)
+    """Further data of each receiving instance, by name."""
 
     def without_cells(self) -> Point:
         """Return the point without histogram cells, to keep it for a long time."""
@@ -123,6 +126,7 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
         recovered_cells={group: _sparse(found) for group, found in _latency(older, newer, _RECOVERED).items()},
         recovered_count=counts,
         shifts=shifts,
+        receiving={},
     )
 
 

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from queue import SimpleQueue
 
-from heliograph.dashboards.live.series import Point, point
+from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
+from heliograph.dashboards.live.series import HISTOGRAMS, Point, point
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, instances, receivers
+from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
 from heliograph.monitor.window import Watcher
@@ -27,6 +29,8 @@ __all__ = ["Service", "Status", "Store", "View", "status_of"]
 KEPT_POINTS = 300
 KEPT_CELLS = 60
 KEPT_EVENTS = 200
+_STAGES_SECONDS = 60.0
+"""Time that the stages are read after the last page that needed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class View:
     """Receivers as their sources see them, worst first."""
     streams: tuple[StreamRow, ...] = ()
     """Sent streams, by instance."""
+    losses: tuple[LossRow, ...] = ()
+    """Unrecoverable losses that the instances keep, latest first."""
     instances: tuple[InstanceRow, ...] = ()
     """Instances by name."""
     heard_ns: int = 0
@@ -146,6 +152,7 @@ class Store:
         self._events: deque[Event] = deque(maxlen=events)
         self._recorded: SimpleQueue[Event] = SimpleQueue()
         self._view = View(interval=interval, place=place)
+        self._stages_until = 0.0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -160,6 +167,15 @@ class Store:
         newest = self._before
         return newest.instances if newest is not None else ()
 
+    @property
+    def histograms(self) -> frozenset[str]:
+        """Return the histograms that the next sample needs; those of the stages only while a page shows them."""
+        return HISTOGRAMS | STAGE_HISTOGRAMS if time.monotonic() < self._stages_until else HISTOGRAMS
+
+    def need_stages(self) -> None:
+        """Read the histograms of the stages for a minute from now."""
+        self._stages_until = time.monotonic() + _STAGES_SECONDS
+
     def record(self, event: Event) -> None:
         """Add an event of this server to those of the engines; the next sample shows it."""
         self._recorded.put(event)
@@ -172,8 +188,10 @@ class Store:
             self._view = replace(self._view, sequence=self._view.sequence + 1, trouble=f"sampling failed: {error}")
             return self._view
         before, self._before = self._before, now
+        rows = tuple(receivers(before, now, self._watcher))
+        known = tuple(worst(receivers_of(now, before)))
         if before is not None and (new := point(before, now)) is not None:
-            self._points.append(new)
+            self._points.append(replace(new, receiving=receiving(before, now, rows, known)))
             if len(self._points) > self._cells:
                 old = len(self._points) - self._cells - 1
                 self._points[old] = self._points[old].without_cells()
@@ -185,9 +203,10 @@ class Store:
             sequence=self._view.sequence + 1,
             time_ns=now.time_ns,
             points=tuple(self._points),
-            rows=tuple(receivers(before, now, self._watcher)),
-            known=tuple(worst(receivers_of(now, before))),
+            rows=rows,
+            known=known,
             streams=tuple(streams(before, now)),
+            losses=tuple(losses(now)),
             instances=tuple(instances(before, now)),
             heard_ns=max((instance.heartbeat_ns for instance in now.instances), default=0),
             events=tuple(self._events),

@@ -112,6 +112,17 @@ def seen(driver: Any, place: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
+def clicked(driver: Any, selector: str) -> bool:
+    """Whether the mouse clicked an element; the next sample may replace it between the search and the click."""
+    from selenium.common.exceptions import WebDriverException
+
+    try:
+        driver.find_element("css selector", selector).click()
+    except WebDriverException:
+        return False
+    return True
+
+
 def addresses(driver: Any) -> set[str]:
     """Every address the page has asked for."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
@@ -224,6 +235,36 @@ def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_the_fleet_opens_a_receiver_by_keyboard_and_by_mouse(running: Running, driver: Any) -> None:
+    driver.get(running.url)
+    until(lambda: "live" in seen(driver, "state"), "a live page")
+    script = "return document.activeElement.matches('#receivers a') ? document.activeElement.textContent : ''"
+    body = driver.find_element("tag name", "body")
+    for _ in range(30):
+        body.send_keys("\ue004")  # the tabulator
+        if driver.execute_script(script):
+            break
+    first = driver.execute_script(script)  # the worst receiver
+    driver.switch_to.active_element.send_keys("\ue007")  # enter
+    until(lambda: driver.current_url == f"{running.url}receiver?instance={first}", "the page of the receiver")
+    until(lambda: seen(driver, "rx-verdict").startswith(f"{first} "), "its verdict")
+    until(lambda: "live" in seen(driver, "rx-state"), "a live page")
+    graphs = ("rx-position", "rx-lag", "rx-queue")
+    script = "return arguments[0].filter(id => document.querySelector('#' + id + ' .trace')).length"
+    until(lambda: driver.execute_script(script, graphs) == len(graphs), "data in every chart")
+
+    driver.find_element("link text", "Fleet").click()
+    until(lambda: "live" in seen(driver, "state"), "the first page")
+    until(lambda: clicked(driver, "#receivers a[href$=lossy]"), "the click on a row")
+    until(lambda: seen(driver, "rx-verdict").startswith("lossy "), "the other receiver")
+    assert driver.current_url == f"{running.url}receiver?instance=lossy"
+    before = seen(driver, "rx-taken")
+    until(lambda: seen(driver, "rx-taken") != before, "a newer sample")
+    driver.find_element("id", "rx-instance").click()
+    until(lambda: driver.find_elements("css selector", ".dash-dropdown-options label"), "the list of receivers")
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
 def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, driver: Any) -> None:
     file = tmp_path / "token"
     file.write_text("fedcba9876543210-control\n")
@@ -249,7 +290,7 @@ def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, 
         page.close()
 
 
-@pytest.mark.parametrize("path", ["lab", "control"])
+@pytest.mark.parametrize("path", ["lab", "control", "receiver"])
 def test_a_page_fits_a_phone(path: str, running: Running, driver: Any) -> None:
     size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

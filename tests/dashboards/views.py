@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from heliograph.dashboards.live.series import HISTOGRAMS
 from heliograph.dashboards.live.store import Store, View
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
@@ -31,7 +30,7 @@ class Fleet:
         self.store = Store(self.sample, place=str(self.folder))
 
     def sample(self) -> Snapshot:
-        return self._sampler.sample(histograms=HISTOGRAMS)
+        return self._sampler.sample(histograms=self.store.histograms)
 
     def at(self, moment: int) -> View:
         """Let the fleet and the clock come to a moment, and take a sample there."""

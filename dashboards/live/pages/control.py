@@ -7,7 +7,7 @@ from typing import Any
 from dash import html
 
 from heliograph.dashboards.live.pages import numbers
-from heliograph.dashboards.live.pages.parts import badge, cell, gauge, table
+from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, table
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone, Word
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow
@@ -69,7 +69,7 @@ def _known(row: ReceiverOfStream) -> html.Tr:
     return html.Tr(
         [
             html.Td(badge(BEHAVIOUR[row.behaviour])),
-            html.Td([html.Strong(row.called), html.Span(f" {row.address}" if row.name else "", className="muted")]),
+            html.Td([of_receiver(row.called), html.Span(f" {row.address}" if row.name else "", className="muted")]),
             cell(row.instance),
             cell(action),
             cell(numbers.ratio(row.loss) if row.loss is not None else numbers.NONE, "n"),

@@ -18,7 +18,7 @@ from heliograph.dashboards.live.figures.throughput import throughput
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import card, graph
+from heliograph.dashboards.live.pages.parts import card, graph, tile
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
 from heliograph.dashboards.live.store import View
@@ -209,18 +209,14 @@ def _tiles(view: View) -> list[html.Div]:
     span = sum(point.seconds for point in view.points)
     tail = last.latency.get(EVERYTHING, {}) if last else {}
     return [
-        _tile("In trouble", f"{len(bad)}", f"of {receiving} receivers", "bad" if "bad" in tones else "".join(tones)),
-        _tile("Sent", numbers.rate(sent), "msg/s"),
-        _tile("Delivered", numbers.rate(delivered), "msg/s, total"),
-        _tile("Repair requests", numbers.rate(naks), "NAKs/s"),
-        _tile("Packets lost", numbers.count(lost), f"unrecoverable, {numbers.seconds(span)}", "bad" if lost else ""),
-        _tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
-        _tile("Latency p99.9", numbers.latency(tail.get("p99.9")), "all"),
+        tile("In trouble", f"{len(bad)}", f"of {receiving} receivers", "bad" if "bad" in tones else "".join(tones)),
+        tile("Sent", numbers.rate(sent), "msg/s"),
+        tile("Delivered", numbers.rate(delivered), "msg/s, total"),
+        tile("Repair requests", numbers.rate(naks), "NAKs/s"),
+        tile("Packets lost", numbers.count(lost), f"unrecoverable, {numbers.seconds(span)}", "bad" if lost else ""),
+        tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
+        tile("Latency p99.9", numbers.latency(tail.get("p99.9")), "all"),
     ]
-
-
-def _tile(title: str, value: str, note: str, tone: str = "") -> html.Div:
-    return html.Div([html.Dt(title), html.Dd([value, html.Small(note)])], className=f"tile {tone}".strip())
 
 
 def _throughput_twin(points: tuple[Point, ...]) -> html.Table:

@@ -12,7 +12,7 @@ from heliograph.dashboards.live.store import Service, Status, View
 
 __all__ = ["PAGES", "head", "notes", "stamp", "taken"]
 
-PAGES: Mapping[str, str] = {"/": "Fleet", "/lab": "Latency lab", "/control": "Control"}
+PAGES: Mapping[str, str] = {"/": "Fleet", "/receiver": "Receiver", "/lab": "Latency lab", "/control": "Control"}
 """Address and name of each page."""
 
 _STATES: Mapping[Service, tuple[str, str, str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -11,7 +12,7 @@ from dash.development.base_component import Component
 from heliograph.dashboards.words import Word
 from heliograph.engine.catalogue.outside import outside
 
-__all__ = ["badge", "card", "cell", "gauge", "graph", "harmless", "spark", "table"]
+__all__ = ["badge", "card", "cell", "gauge", "graph", "harmless", "of_receiver", "spark", "table", "tile"]
 
 _FULL = 0.8
 _HALF = 0.5
@@ -68,6 +69,17 @@ def card(title: str, note: Any, *body: Any, beside: Any = None) -> html.Section:
     """A titled box."""
     header = [html.H2(title), html.P(note)] + ([beside] if beside is not None else [])
     return html.Section([html.Header(header), *body], className="card")
+
+
+def tile(title: str, value: str, note: str, tone: str = "") -> html.Div:
+    """One number with its name."""
+    return html.Div([html.Dt(title), html.Dd([value, html.Small(note)])], className=f"tile {tone}".strip())
+
+
+def of_receiver(name: str) -> html.Strong:
+    """The name of a receiver, which opens its page."""
+    address = f"/receiver?instance={quote(name, safe='', errors='replace')}"
+    return html.Strong(dcc.Link(name, href=address, refresh=False))
 
 
 def graph(place: str, figure: Any, height: str = "240px") -> dcc.Graph:

@@ -9,7 +9,7 @@ from typing import Any
 from dash import html
 
 from heliograph.dashboards.live.pages import numbers
-from heliograph.dashboards.live.pages.parts import badge, cell, gauge, spark, table
+from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, spark, table
 from heliograph.dashboards.live.series import Point
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
@@ -70,7 +70,7 @@ def _receiver(worst: ReceiverRow, rows: Sequence[ReceiverRow], recent: Sequence[
     return html.Tr(
         [
             html.Td(badge(word)),
-            html.Td([html.Strong(name), html.Span(many, className="muted")]),
+            html.Td([of_receiver(name), html.Span(many, className="muted")]),
             cell(numbers.rate(sum(row.delivered_per_s for row in rows)), "n"),
             html.Td(spark([point.by_receiver.get(name) for point in recent], "messages delivered per second")),
             cell(numbers.seconds(max((row.lag_seconds or 0.0 for row in rows), default=0.0)), "n"),

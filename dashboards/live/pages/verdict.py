@@ -11,7 +11,7 @@ from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.fleet import ReceiverRow, worst_instances
 from heliograph.monitor.model import Health
 
-__all__ = ["Verdict", "troubled", "verdict"]
+__all__ = ["Verdict", "clause", "troubled", "verdict"]
 
 _NAMED = 3
 
@@ -46,14 +46,14 @@ def verdict(view: View, status: Status) -> Verdict:
     healthy = len({row.instance for row in view.rows}) - len(bad)
     if bad:
         tones = [BEHAVIOUR[row.behaviour].tone for row in bad] + [HEALTH[row.health].tone for row in silent]
-        more = [f"{_clause(row, view.rows)}: {row.reason}" for row in bad[1:_NAMED]]
+        more = [f"{clause(row, view.rows)}: {row.reason}" for row in bad[1:_NAMED]]
         if len(bad) > _NAMED:
             more.append(f"{len(bad) - _NAMED} more in trouble")
         more += [f"{row.name} is {HEALTH[row.health].text}: {row.reason}" for row in silent]
         if healthy:
             more.append(_others(healthy))
         tone: Tone = "bad" if "bad" in tones else "watch"
-        return Verdict(tone, f"{_clause(bad[0], view.rows)}: {bad[0].reason}", " · ".join(more))
+        return Verdict(tone, f"{clause(bad[0], view.rows)}: {bad[0].reason}", " · ".join(more))
     if silent:
         first, *rest = silent
         more = [f"{row.name} is {HEALTH[row.health].text}" for row in rest]
@@ -74,7 +74,7 @@ def _well(view: View) -> Verdict:
     return Verdict("good", headline, f"{books} in the last {span}")
 
 
-def _clause(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
+def clause(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
     """Return a clause such as ``slow is falling behind on PRICES.A and 3 other topics``."""
     alike = [item for item in rows if item.instance == row.instance and item.behaviour is row.behaviour]
     others = len(alike) - 1
