@@ -1,4 +1,4 @@
-"""Renders the alerts: Prometheus rules, Alertmanager routes, and Grafana-managed rules."""
+"""Renders the alerts: Prometheus rules, also for Kubernetes, Alertmanager routes, and Grafana-managed rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from heliograph.exporters.alerts.settings import PREFIX, Alert, Objective, Settings
 from heliograph.exporters.buckets import le
 
-__all__ = ["FILES", "alertmanager", "grafana", "prometheus", "records"]
+__all__ = ["FILES", "alertmanager", "grafana", "kubernetes", "prometheus", "records"]
 
 _HEAD = "# Rendered by `heliograph alerts render` from deploy/alerts.toml; do not edit.\n\n"
 _AT = "job, instance"
@@ -73,6 +73,16 @@ def prometheus(settings: Settings) -> str:
                 *(f"          {key}: {json.dumps(text, ensure_ascii=False)}" for key, text in _notes(alert).items()),
             ]
     return "\n".join(lines) + "\n"
+
+
+def kubernetes(settings: Settings) -> str:
+    """Return the rules as an object of the Prometheus Operator."""
+    head = (
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n"
+        "metadata:\n  name: heliograph\n  labels: {app.kubernetes.io/name: heliograph}\nspec:\n"
+    )
+    rules = prometheus(settings).removeprefix(_HEAD).splitlines()
+    return _HEAD + head + "".join(f"  {line}".rstrip() + "\n" for line in rules)
 
 
 def _notes(alert: Alert) -> dict[str, str]:
@@ -236,6 +246,7 @@ def grafana_routes(settings: Settings) -> str:
 
 FILES: Mapping[str, tuple[str, Callable[[Settings], str]]] = {
     "prometheus": ("prometheus/rules/heliograph.yml", prometheus),
+    "kubernetes": ("kubernetes/alerts.yaml", kubernetes),
     "alertmanager": ("alertmanager/alertmanager.yml", alertmanager),
     "grafana": ("grafana/alerting/heliograph.json", grafana),
     "grafana-routes": ("grafana/notifications/heliograph.json", grafana_routes),
