@@ -2,133 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shutil
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from heliograph.dashboards.live.capture import FLAGS, browser, capture
+from heliograph.dashboards.live.capture import browser, capture
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.hlog import head, line_of
-from tests.fleet import sample_fleet
+from tests.dashboards.browsing import Running, addresses, clicked, first_line, seen, start, until
 from tests.ports import free_port
 
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-class Running:
-    """`heliograph live` over a sample fleet that goes on beating."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.folder = folder
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}/"
-        self._stopping = threading.Event()
-        self._beats = threading.Thread(target=self._beat, daemon=True)
-        sample_fleet(folder, 0)
-        self._beats.start()
-        place = ("--listen", f"127.0.0.1:{self.port}", "--segments", str(folder))
-        self.process = start(*place, "--interval", "0.5", *options)
-
-    def _beat(self) -> None:
-        step = 0
-        while not self._stopping.wait(0.25):
-            step += 1
-            sample_fleet(self.folder, min(5, step // 4))
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        self.process.communicate(timeout=20)
-        self._stopping.set()
-        self._beats.join()
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "heliograph.monitor.cli", "live", *arguments]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
-
-
-def until(ready: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
-        time.sleep(0.1)
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    found = Running(tmp_path / "segments")
-    try:
-        assert found.url in first_line(found.process)
-        yield found
-    finally:
-        found.close()
-
-
-@pytest.fixture
-def driver(tmp_path: Path) -> Iterator[Any]:
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium import webdriver
-
-    chromium, chromedriver = browser(), shutil.which("chromedriver")
-    if chromium is None or chromedriver is None:
-        pytest.skip("chromium and its driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1440,1800"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
-    try:
-        yield found
-    finally:
-        found.quit()
-
-
-def seen(driver: Any, place: str) -> str:
-    text: str = driver.execute_script(
-        "const it = document.getElementById(arguments[0]); return it ? it.innerText : ''", place
-    )
-    return re.sub(r"\s+", " ", text)
-
-
-def clicked(driver: Any, selector: str) -> bool:
-    """Whether the mouse clicked an element; the next sample may replace it between the search and the click."""
-    from selenium.common.exceptions import WebDriverException
-
-    try:
-        driver.find_element("css selector", selector).click()
-    except WebDriverException:
-        return False
-    return True
-
-
-def addresses(driver: Any) -> set[str]:
-    """Every address the page has asked for."""
-    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [item["params"]["request"]["url"] for item in messages if item["method"] == "Network.requestWillBeSent"]
-    browsers_own = ("data:", "about:", "chrome:", "chrome-untrusted:", "devtools:", "blob:")
-    return {url for url in sent if not url.startswith(browsers_own)}
 
 
 def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driver: Any) -> None:

@@ -32,6 +32,34 @@
     return ["pill " + stamp.tone, stamp.shape, stamp.word, stamp.reason];
   }
 
+  /* A new sample replaces the elements of its parts. The focus returns to the link or heading with the same text. */
+  var focused = null; /* the element with the focus */
+  var place = null; /* id of the part around it */
+
+  document.addEventListener("pointerdown", function () {
+    focused = null;
+  });
+
+  document.addEventListener("focusin", function (event) {
+    focused = event.target;
+    var part = focused.closest("[id]");
+    place = part === null ? null : part.id;
+  });
+
+  function alike(element) {
+    return element.textContent === focused.textContent && element.href === focused.href;
+  }
+
+  new MutationObserver(function () {
+    if (focused !== null && !focused.isConnected && document.activeElement === document.body) {
+      var part = place === null ? null : document.getElementById(place);
+      var found = part === null ? [] : Array.from(part.querySelectorAll(focused.tagName)).filter(alike);
+      if (found.length) {
+        found[0].focus({ preventScroll: true });
+      }
+    }
+  }).observe(document.documentElement, { childList: true, subtree: true });
+
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = {
     pause: function (clicks) {

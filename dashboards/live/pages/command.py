@@ -12,7 +12,7 @@ from heliograph.dashboards.live.control import COMMANDS, Control, key_of
 from heliograph.dashboards.live.pages import tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import card
+from heliograph.dashboards.live.pages.parts import card, named
 from heliograph.dashboards.live.store import View
 
 __all__ = ["CHOICES", "FIELDS", "PLACES", "Order", "layout", "order", "parts"]
@@ -124,7 +124,7 @@ def layout(
 
 def _picker(name: str, title: str, options: Sequence[Mapping[str, str]], value: str | None) -> html.Div:
     box = dcc.Dropdown(id=f"act-{name}", options=list(options), value=value, placeholder="none")
-    return html.Div([html.Label(title, htmlFor=f"act-{name}"), box], className="picker")
+    return named(title, html.Label(title, htmlFor=f"act-{name}"), box, kind="picker")
 
 
 def _input(name: str, title: str, example: str, kind: Any = "text") -> html.Div:

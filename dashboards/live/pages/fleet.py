@@ -18,7 +18,7 @@ from heliograph.dashboards.live.figures.throughput import throughput
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import card, graph, tile
+from heliograph.dashboards.live.pages.parts import card, graph, named, tile
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
 from heliograph.dashboards.live.store import View
@@ -176,19 +176,20 @@ def _chart(place: str, title: str, note: str, found: Mapping[str, Any], beside: 
     twin = html.Details(
         [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin"
     )
-    return card(title, note, graph(place, found[place]), twin, beside=beside)
+    return card(title, note, graph(place, found[place], title), twin, beside=beside)
 
 
 def _group_choice(found: Mapping[str, Any], chosen: Choice) -> html.Div:
     picker = dcc.Dropdown(
         id="groups", options=found["groups"], value=chosen.group, clearable=False, searchable=False, className="picker"
     )
-    return html.Div(picker, className="choice")
+    return named("Group of the chart", picker, kind="choice")
 
 
 def _kind_choice(chosen: Choice) -> html.Div:
     options = [{"label": "by receiver", "value": "receiver"}, {"label": "by topic", "value": "topic"}]
-    return html.Div(dcc.RadioItems(id="kind", options=options, value=chosen.kind, inline=True), className="choice")
+    lines = dcc.RadioItems(id="kind", options=options, value=chosen.kind, inline=True)
+    return named("Lines of the spectrum", lines, kind="choice")
 
 
 def _groups(points: tuple[Point, ...]) -> list[dict[str, str]]:

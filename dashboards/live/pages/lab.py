@@ -15,7 +15,7 @@ from heliograph.dashboards.live.figures.lines import MOST_LINES
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head, notes
-from heliograph.dashboards.live.pages.parts import card, graph
+from heliograph.dashboards.live.pages.parts import card, graph, named
 from heliograph.dashboards.live.series import EVERYTHING, Group, Point
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.live.uploads import MOST_BYTES, Uploads
@@ -161,11 +161,14 @@ def layout(
                         [_text(window) for window in chosen.windows],
                     ),
                     _picker("lab-logs", "Uploaded logs", log_options(uploads), chosen.logs),
-                    dcc.Checklist(
-                        id="lab-recovered",
-                        options=[{"label": "recovered messages apart", "value": "apart"}],
-                        value=["apart"] if chosen.apart else [],
-                        className="choice",
+                    named(
+                        "Recovered messages",
+                        dcc.Checklist(
+                            id="lab-recovered",
+                            options=[{"label": "recovered messages apart", "value": "apart"}],
+                            value=["apart"] if chosen.apart else [],
+                        ),
+                        kind="choice",
                     ),
                     dcc.Upload(
                         html.Button("Upload an HDR log", className="quiet"), id="lab-upload", className="upload"
@@ -182,13 +185,13 @@ def layout(
             card(
                 "Percentile spectrum",
                 "every nine has the same width; dotted: recovered; band: the error of the clocks",
-                graph("lab-spectrum", found["lab-spectrum"], "420px"),
+                graph("lab-spectrum", found["lab-spectrum"], "Percentile spectrum", "420px"),
                 _twin("lab-spectrum-twin", found),
             ),
             card(
                 "Jitter",
                 "p99.9 - p50 of each interval",
-                graph("lab-jitter", found["lab-jitter"]),
+                graph("lab-jitter", found["lab-jitter"], "Jitter"),
                 _twin("lab-jitter-twin", found),
             ),
         ]
@@ -201,7 +204,7 @@ def _twin(place: str, found: Mapping[str, Any]) -> html.Details:
 
 def _picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: Sequence[str]) -> html.Div:
     box = dcc.Dropdown(id=place, options=list(options), value=list(value), multi=True, placeholder="none")
-    return html.Div([html.Label(name, htmlFor=place), box], className="picker")
+    return named(name, html.Label(name, htmlFor=place), box, kind="picker")
 
 
 def _window_text(window: Window) -> str:

@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 from heliograph.dashboards.words import Word
 from heliograph.engine.catalogue.outside import outside
 
-__all__ = ["badge", "card", "cell", "gauge", "graph", "harmless", "of_receiver", "spark", "table", "tile"]
+__all__ = ["badge", "card", "cell", "gauge", "graph", "harmless", "named", "of_receiver", "spark", "table", "tile"]
 
 _FULL = 0.8
 _HALF = 0.5
@@ -82,10 +82,16 @@ def of_receiver(name: str) -> html.Strong:
     return html.Strong(dcc.Link(name, href=address, refresh=False))
 
 
-def graph(place: str, figure: Any, height: str = "240px") -> dcc.Graph:
-    """A chart; `place` is its id."""
+def named(name: str, *body: Any, kind: str) -> html.Div:
+    """Controls with a common name for screen readers; those of Dash have no name of their own."""
+    return html.Div(list(body), className=kind, role="group", **{"aria-label": name})
+
+
+def graph(place: str, figure: Any, title: str, height: str = "240px") -> html.Div:
+    """A chart; `place` is its id, and a table has its values."""
     style = {"height": height}
-    return dcc.Graph(id=place, figure=figure, className="graph", style=style, config={"displayModeBar": False})
+    drawn = dcc.Graph(id=place, figure=figure, className="graph", style=style, config={"displayModeBar": False})
+    return html.Div(drawn, role="img", **{"aria-label": f"Chart: {title}"})
 
 
 _SHOWN = ("children", "title", "aria-label", "label")

@@ -13,7 +13,7 @@ from heliograph.dashboards.live.figures.receiver import lag, located, position, 
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import badge, card, cell, graph, table, tile
+from heliograph.dashboards.live.pages.parts import badge, card, cell, graph, named, table, tile
 from heliograph.dashboards.live.pages.verdict import clause
 from heliograph.dashboards.live.receiving import STAGES, Receiving
 from heliograph.dashboards.live.store import View
@@ -198,12 +198,12 @@ def _chart(place: str, found: Mapping[str, Any]) -> html.Section:
     twin = html.Details(
         [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin scroll"
     )
-    return card(title, note, graph(place, found[place]), twin)
+    return card(title, note, graph(place, found[place], title), twin)
 
 
 def _picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: str, empty: str) -> html.Div:
     box = dcc.Dropdown(id=place, options=list(options), value=value or None, placeholder=empty)
-    return html.Div([html.Label(name, htmlFor=place), box], className="picker")
+    return named(name, html.Label(name, htmlFor=place), box, kind="picker")
 
 
 def _moment(time_ns: int) -> str:
