@@ -1,4 +1,4 @@
-"""`heliograph history`: rollup, merge, import, report, studies. Heavy libraries are loaded when one of them runs.
+"""`heliograph history`: rollup, compact, merge, import, report, studies. Heavy libraries are loaded on use.
 
 Exit code 0: success; 1: done, but part of the input could not be used (it is named on stderr); 2: nothing was done; the
 reason is on stderr.
@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_rollup(actions)
+    _add_compact(actions)
     _add_merge(actions)
     _add_import(actions)
     _add_report(actions)
@@ -135,6 +137,34 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--no-spark", action="store_true", help="merge on this machine, without Spark and Java")
     _progress_option(parser)
+
+
+def _add_compact(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "compact",
+        _compact,
+        "merge the hours of past days into days",
+        "Merge the hours of each past UTC day of a history into one row per series, with percentiles, under 1d/. The\n"
+        "hours stay, and all other actions read the hours. A day is rebuilt when one of its hours has changed.",
+        "heliograph history compact --history history --age 2",
+    )
+    _history_option(parser)
+    parser.add_argument(
+        "--age",
+        type=_days,
+        default=1,
+        metavar="DAYS",
+        help="leave out the days that ended less than this number of days ago (default: %(default)s)",
+    )
+    _progress_option(parser)
+
+
+def _days(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 36_500:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of days from 0 to 36500")
+    return value
 
 
 def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
@@ -475,6 +505,20 @@ def _rollup(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 1 if report_problems(done.problems) or done.kept else 0
+
+
+def _compact(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.days import compact
+
+    progress = _Progress(args.progress)
+    try:
+        done = compact(args.history, timedelta(days=args.age), progress=progress.tell)
+    finally:
+        progress.close()
+    written = f"{done.written:,} {'day' if done.written == 1 else 'days'} written"
+    print(f"{args.history}: {written}, {done.current:,} up to date, {done.young:,} too recent")
+    return 1 if report_problems((broken, 0) for broken in done.problems) else 0
 
 
 def _merge(args: argparse.Namespace) -> int:

@@ -32,6 +32,7 @@ from heliograph.monitor.history.ranges import Ranges
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
 
 __all__ = [
+    "DAYS",
     "DataFile",
     "Manifest",
     "adopt",
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 RUNG = "1h"
+DAYS = "1d"
 FORMAT = 2
 _TRIES = 5
 
@@ -62,7 +64,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of an hour."""
+    """The content of an hour, or of a day (`monitor.history.days`)."""
 
     number: int = 0
     """Number of commits of the hour; 0: none yet."""
@@ -73,6 +75,8 @@ class Manifest:
     values: int = 0
     adopted: bool = False
     """The hour was made by a version that did not note what it merged; `merged` is empty."""
+    hours: Mapping[str, int] = field(default_factory=dict)
+    """Of a day: the number of commits of each hour that it contains (``"13": 2``); `merged` is empty."""
 
 
 def folder_of(history: Path, begin_us: int) -> Path:
@@ -108,7 +112,7 @@ def load(folder: Path) -> Manifest:
     except FileNotFoundError:  # a newer one has replaced it
         return load(folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{newest}: the manifest of an hour cannot be read: {first_line(error)}") from error
+        raise UserError(f"{newest}: the manifest cannot be read: {first_line(error)}") from error
 
 
 def _decoded(content: Any, path: Path) -> Manifest:
@@ -127,6 +131,7 @@ def _decoded(content: Any, path: Path) -> Manifest:
         intervals=int(content["intervals"]),
         values=int(content["values"]),
         adopted=bool(content["adopted"]),
+        hours={str(hour): int(number) for hour, number in content.get("hours", {}).items()},
     )
 
 
@@ -137,7 +142,7 @@ def commit(folder: Path, manifest: Manifest) -> None:
         UserError: Another writer has committed this number.
         OSError: The directory cannot be written.
     """
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "files": [{"name": one.name, "rows": one.rows, "bytes": one.bytes} for one in manifest.files],
         "merged": {source: manifest.merged[source] for source in sorted(manifest.merged)},
@@ -145,6 +150,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
         "values": manifest.values,
         "adopted": manifest.adopted,
     }
+    if manifest.hours:
+        content["hours"] = dict(manifest.hours)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"manifest-{manifest.number:06d}.json"
     temporary = folder / f".{target.name}-{os.getpid()}"
@@ -156,7 +163,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
         # A link, unlike a rename, fails when the name exists.
         os.link(temporary, target)
     except FileExistsError as error:
-        raise UserError(f"{target}: another writer has committed this hour; run the roll-up again") from error
+        what = "day" if manifest.hours else "hour"
+        raise UserError(f"{target}: another writer has committed this {what}; run this again") from error
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(folder)
@@ -250,7 +258,7 @@ def _of_earlier_versions(history: Path) -> Iterator[Path]:
     """Yield the Parquet files outside the committed hours, but not those of an hour that is adopted already."""
     for path in parquet_files(history):
         place = path.relative_to(history)
-        if place.parts[0] != RUNG and not any((history / RUNG / place.parent).glob("manifest-*.json")):
+        if place.parts[0] not in (RUNG, DAYS) and not any((history / RUNG / place.parent).glob("manifest-*.json")):
             yield path
 
 

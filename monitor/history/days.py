@@ -1,0 +1,150 @@
+"""Days of a history: the rows of all hours of a UTC day, merged, with one manifest per day.
+
+    history/1d/date=2026-11-21/manifest-000001.json     lists the commit number of each hour that the day contains
+    history/1d/date=2026-11-21/5f0c….parquet            rows of `latency_hour` with a length of a day
+
+A day repeats the counts of its hours. An hour that was committed again makes the day stale, and the next run rebuilds
+it. Commits and manifests are those of `monitor.history.hours`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.files import Broken, first_line, write_table
+from heliograph.monitor.history.hours import (
+    DAYS,
+    DataFile,
+    Manifest,
+    adopt,
+    commit,
+    committed_hours,
+    load,
+    read_hour,
+    sweep,
+)
+from heliograph.monitor.history.lock import FolderLock
+from heliograph.monitor.history.merge import HOUR_US, Merger
+
+__all__ = ["Compacted", "compact"]
+
+DAY_US = 24 * HOUR_US
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The result of a run."""
+
+    written: int
+    """Days written, new or rebuilt."""
+    current: int
+    """Days that contain their hours already."""
+    young: int
+    """Days that have not reached the age."""
+    problems: tuple[Broken, ...]
+    """Days that stay as they are, with the reason."""
+
+
+def compact(
+    history: Path, age: timedelta, *, now: datetime | None = None, progress: Callable[[str], None] = lambda text: None
+) -> Compacted:
+    """Merge the hours of each UTC day that ended at least `age` ago into one day.
+
+    Args:
+        history: Directory of the history.
+        age: Time since the end of a day; an hour that changes later causes the day to be rebuilt.
+        now: The time; None: that of the system.
+        progress: Called for each day.
+
+    Raises:
+        UserError: There is no history, another process writes it, or it cannot be written.
+    """
+    if not history.is_dir():
+        raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
+    last = (now or datetime.now(UTC)) - age - timedelta(days=1)
+    with FolderLock(history, f"another process is writing the history {history}; run this one after it"):
+        try:
+            adopt(history)
+            return _compacted(history, last, progress)
+        except OSError as error:
+            raise UserError(f"the history {history} cannot be written: {error.strerror or error}") from error
+
+
+def _compacted(history: Path, last: datetime, progress: Callable[[str], None]) -> Compacted:
+    written = current = young = 0
+    problems = []
+    for of_day, folders in groupby(committed_hours(history), lambda folder: folder.parent.name):
+        day = history / DAYS / of_day
+        try:
+            begin = datetime.combine(date.fromisoformat(of_day.removeprefix("date=")), datetime.min.time(), UTC)
+            if begin > last:
+                young += 1
+                continue
+            hours = {folder: load(folder) for folder in folders}
+            hours = {folder: manifest for folder, manifest in hours.items() if manifest.number > 0}
+            old = load(day)
+            numbers = {folder.name.removeprefix("hour="): manifest.number for folder, manifest in hours.items()}
+            _check_has_all(old.hours, numbers)
+            if old.hours == numbers and _is_whole(day, old):
+                if numbers:
+                    current += 1
+                    sweep(day)
+                continue
+            progress(f"merging the hours of {begin:%Y-%m-%d}")
+            whole = _merged(hours)
+        except (UserError, OSError, pa.ArrowException, ValueError) as error:
+            problems.append(Broken(str(day), first_line(error)))
+            continue
+        _write(day, old.number + 1, numbers, whole)
+        written += 1
+    return Compacted(written, current, young, tuple(problems))
+
+
+def _check_has_all(old: Mapping[str, int], numbers: Mapping[str, int]) -> None:
+    """Check that no hour of the day was removed or begun again: the day may be the only copy of its counts."""
+    if lost := [hour for hour, number in sorted(old.items()) if numbers.get(hour, 0) < number]:
+        raise ValueError(f"the history no longer has its hour {lost[0]} as the day was made from it; the day stays")
+
+
+def _is_whole(day: Path, manifest: Manifest) -> bool:
+    """Return whether the files of a day are there with their sizes."""
+    return all((day / one.name).is_file() and (day / one.name).stat().st_size == one.bytes for one in manifest.files)
+
+
+def _merged(hours: Mapping[Path, Manifest]) -> pa.Table:
+    merger = Merger(DAY_US)
+    for folder, manifest in hours.items():
+        table = read_hour(folder, manifest.files)
+        if (pc.sum(table["n"]).as_py() or 0) != manifest.values:
+            raise ValueError(f"{folder} has other values than its manifest says")
+        merger.add(table, str(folder))
+    whole = merger.result()
+    if merger.problems:
+        broken, rows = merger.problems[0]
+        raise ValueError(f"{broken.path}: {rows} of its rows: {broken.reason}")
+    return whole
+
+
+def _write(day: Path, number: int, hours: Mapping[str, int], whole: pa.Table) -> None:
+    name = f"{secrets.token_hex(12)}.parquet"
+    write_table(day / name, whole)
+    commit(
+        day,
+        Manifest(
+            number=number,
+            files=(DataFile(name, whole.num_rows, (day / name).stat().st_size),),
+            intervals=int(pc.sum(whole["intervals"]).as_py() or 0),
+            values=int(pc.sum(whole["n"]).as_py() or 0),
+            hours=hours,
+        ),
+    )
+    sweep(day)
