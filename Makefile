@@ -136,6 +136,10 @@ faults: bootstrap ## kill, stop and restart all, FAULTS=200 times each (ROLLUPS=
 live-fire: bootstrap ## real faults in a real fleet, through Prometheus and Alertmanager to a webhook (FAULTS="slow lossy": these groups); refreshes LIVE_FIRE.md
 	@LIVE_FIRE="$(or $(FAULTS),all)" $(PY) -m pytest -q -s tests/e2e -k livefire
 
+.PHONY: pictures
+pictures: bootstrap ## pictures of every live page, light, dark and at the width of a phone; refreshes deploy/images/live*.png
+	@$(PY) -m tests.dashboards.pictures deploy/images
+
 .PHONY: clean
 clean: ## remove all that was made
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from heliograph.dashboards.live.capture import FLAGS, browser
 from tests.fleet import sample_fleet
 from tests.ports import free_port
 
-__all__ = ["Running", "addresses", "clicked", "first_line", "seen", "start", "until"]
+__all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "seen", "start", "until"]
 
 
 class Running:
@@ -63,6 +66,23 @@ def until(ready: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
     while not ready():
         assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
         time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def chromium(profile: Path) -> Iterator[Any]:
+    """Chromium and its driver, with a profile of its own."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser() or ""
+    for flag in (*FLAGS, f"--user-data-dir={profile}", "--window-size=1440,1800"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield found
+    finally:
+        found.quit()
 
 
 def seen(driver: Any, place: str) -> str:

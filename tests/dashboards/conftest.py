@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from heliograph.dashboards.live.capture import FLAGS, browser
-from tests.dashboards.browsing import Running, first_line
+from heliograph.dashboards.live.capture import browser
+from tests.dashboards.browsing import Running, chromium, first_line
 from tests.dashboards.views import Fleet
 
 
@@ -34,18 +34,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Any]:
     pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium import webdriver
-
-    chromium, chromedriver = browser(), shutil.which("chromedriver")
-    if chromium is None or chromedriver is None:
+    if browser() is None or shutil.which("chromedriver") is None:
         pytest.skip("chromium and its driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1440,1800"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
-    try:
+    with chromium(tmp_path / "profile") as found:
         yield found
-    finally:
-        found.quit()

@@ -38,10 +38,14 @@ def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driv
     pause.click()
     until(lambda: "paused" in seen(driver, "state"), "the pause")
     assert pause.text == "Resume"
-    time.sleep(0.5)  # an answer under way when the button was pressed
+
+    def holds() -> bool:
+        shown = seen(driver, "taken")
+        time.sleep(1.5)  # three intervals
+        return seen(driver, "taken") == shown
+
+    until(holds, "a page that stays as it is, after an answer under way when the button was pressed")
     held = seen(driver, "taken")
-    time.sleep(1.5)
-    assert seen(driver, "taken") == held
     pause.click()
     until(lambda: "live" in seen(driver, "state"), "going on")
     until(lambda: seen(driver, "taken") != held, "newer samples after the pause")

@@ -8,14 +8,14 @@ import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figures.lines import add_line, times
-from heliograph.dashboards.live.receiving import STAGES, Position, Receiving
+from heliograph.dashboards.live.receiving import REST, STAGES, Position, Receiving
 from heliograph.dashboards.live.series import Point
 from heliograph.monitor.localise import PLACES
 
 __all__ = ["lag", "located", "position", "queue", "stages"]
 
 _HISTORY = "rgba(58,134,200,0.20)"
-_STAGE_COLOURS = dict(zip(STAGES, theme.SERIES, strict=False))
+_STAGE_COLOURS = {**dict(zip(STAGES, theme.SERIES, strict=False)), REST: theme.FAINT}
 _PLACE_COLOURS = dict(zip(PLACES, theme.SERIES, strict=False))
 
 

@@ -21,7 +21,6 @@ from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone
 from heliograph.monitor.clocks import Trust
 from heliograph.monitor.fleet import worst_instances
 from heliograph.monitor.localise import PLACES as LOCATIONS
-from heliograph.monitor.losses import LossRow
 from heliograph.monitor.model import Event
 from heliograph.monitor.sources import ReceiverOfStream
 
@@ -137,7 +136,7 @@ def parts(view: View, chosen: Choice) -> dict[str, Any]:
         "rx-losses": located(points, name),
         "rx-losses-twin": _losses_twin(own, name),
         "rx-topics": tables.topics(own).children,
-        "rx-lost": _lost(own.losses),
+        "rx-lost": _lost(own),
         "rx-known": [control.known(own), _actions(own)],
         "rx-events": tables.events(own),
         "rx-instance": [{"label": item, "value": item} for item in _names(view)],
@@ -206,15 +205,16 @@ def _picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: 
     return named(name, html.Label(name, htmlFor=place), box, kind="picker")
 
 
-def _moment(time_ns: int) -> str:
-    moment = datetime.fromtimestamp(time_ns / 1e9)
-    return moment.strftime("%H:%M:%S" if moment.date() == datetime.now().date() else "%Y-%m-%d %H:%M:%S")
+def _moment(time_ns: int, own: View) -> str:
+    """Return a time as text, with the date when it is not that of the sample."""
+    moment, newest = (datetime.fromtimestamp(ns / 1e9) for ns in (time_ns, own.time_ns))
+    return moment.strftime("%H:%M:%S" if moment.date() == newest.date() else "%Y-%m-%d %H:%M:%S")
 
 
-def _since(since_ns: int) -> str:
+def _since(since_ns: int, own: View) -> str:
     if not since_ns:
         return "Since when is not known: there is only one observation."
-    return f"Since {_moment(since_ns)}."
+    return f"Since {_moment(since_ns, own)}."
 
 
 def _verdict(own: View, name: str) -> html.Section:
@@ -230,15 +230,15 @@ def _verdict(own: View, name: str) -> html.Section:
         text = f"{name} is not in reach any more" if name else "No receiver in reach"
         return html.Section([html.H1(text), html.P("")], className="verdict idle")
     tone: Tone = word.tone
-    body: list[Any] = [html.H1(headline), html.P(_since(since))]
+    body: list[Any] = [html.H1(headline), html.P(_since(since, own))]
     if evidence := _evidence(own):
         body.append(html.Ul([html.Li(text) for text in evidence]))
     return html.Section(body, className=f"verdict {tone}")
 
 
 def _evidence(own: View) -> list[str]:
-    """Return what the headline does not say: other topics, the view of the sources, loss locations, late messages."""
-    others = [row for row in own.rows if row.reason != own.rows[0].reason]
+    """Return facts beside the headline: topics in another state, the sources' view, loss locations, late messages."""
+    others = [row for row in own.rows if row.behaviour is not own.rows[0].behaviour]
     found = [f"{row.topic}: {row.reason}" for row in others if BEHAVIOUR[row.behaviour].tone != "good"]
     found += [f"{row.instance} sees: {row.reason}" for row in own.known if row.reason]
     for row in own.rows:
@@ -361,15 +361,15 @@ def _losses_twin(own: View, name: str) -> html.Table:
     rows = [
         (
             f"{place}: {LOCATIONS[place]}",
-            (numbers.count(sum(count for _, count in found)), _moment(found[0][0]), _moment(found[-1][0])),
+            (numbers.count(sum(count for _, count in found)), _moment(found[0][0], own), _moment(found[-1][0], own)),
         )
         for place, found in sorted(seen.items())
     ]
     return tables.twin("Loss locations", (f"packets {_RANGE}", "first", "last"), rows)
 
 
-def _lost(losses: Sequence[LossRow]) -> html.Div:
-    if not losses:
+def _lost(own: View) -> html.Div:
+    if not own.losses:
         return html.Div(html.P("No packet was lost.", className="nothing"))
     heads = (
         ("Cause", ""),
@@ -390,13 +390,13 @@ def _lost(losses: Sequence[LossRow]) -> html.Div:
                 cell(numbers.count(row.observations), "n"),
                 cell(numbers.count(row.packets), "n loud"),
                 cell(numbers.count(row.longest), "n"),
-                cell(_moment(row.first_ns)),
-                cell(_moment(row.last_ns)),
+                cell(_moment(row.first_ns, own)),
+                cell(_moment(row.last_ns, own)),
                 cell(f"{row.first_sequence:,} to {row.last_sequence:,}", "muted"),
                 cell(row.stream, "muted"),
             ]
         )
-        for row in losses[:_MOST_ROWS]
+        for row in own.losses[:_MOST_ROWS]
     ]
     return html.Div(table(heads, rows, "Unrecoverable losses"))
 
@@ -419,7 +419,7 @@ def _actions(own: View) -> html.Div:
             [
                 html.Td(badge(ACTION[row.action])),
                 cell(row.instance),
-                cell(_moment(row.since_ns) if row.since_ns else numbers.NONE),
+                cell(_moment(row.since_ns, own) if row.since_ns else numbers.NONE),
                 cell(numbers.count(row.suspensions), "n"),
                 cell(numbers.count(row.naks_shed), "n"),
                 cell(numbers.seconds(row.blame_ns / 1e9), "n"),

@@ -1,0 +1,148 @@
+"""Pictures of every live page on a light and a dark ground and at the width of a phone: `make pictures`.
+
+The data is the sample fleet, continued for a minute and a half at a rate that varies. Data, clock and time zone are
+fixed, so a picture changes with the page only.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import logging
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from werkzeug.serving import make_server
+
+from heliograph.dashboards.live.app import create
+from heliograph.dashboards.live.control import Control
+from heliograph.dashboards.live.store import Store
+from heliograph.monitor.latency import dense
+from heliograph.monitor.model import Histogram, ObjectState, Snapshot
+from tests.dashboards.browsing import chromium, until
+from tests.dashboards.views import SECOND, Fleet
+from tests.ports import free_port
+
+PAGES = {
+    "fleet": "",
+    "receiver": "receiver?instance=slow",
+    "lab": "lab?lines=receiver:slow&lines=all",
+    "control": "control",
+}
+LOOKS: Mapping[str, tuple[str, int]] = {"": ("light", 1440), "-dark": ("dark", 1440), "-phone": ("light", 400)}
+"""Ground and width by the end of a file's name."""
+SECONDS = 90
+DRAWN = """
+return document.querySelector('main') !== null
+  && [...document.querySelectorAll('.graph')].every(it => it.querySelector('.main-svg'));
+"""
+
+
+def main(folder: Path) -> None:
+    """Write live.png, the fleet page, and live-PAGE[-dark|-phone].png."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    with tempfile.TemporaryDirectory() as place:
+        snapshots = list(moments(Path(place) / "segments"))
+        samples = iter(snapshots)
+        store = Store(lambda: next(samples), place="/dev/shm/heliograph")
+        for _ in snapshots:
+            view = store.take()
+        control = Control(b"sixteen characters", lambda: store.found, store.record)
+        answers = itertools.count(view.time_ns, 1_000_000)  # the browser expects another time with each answer
+        app = create(store, lambda: next(answers), control)
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)
+        server = make_server("127.0.0.1", free_port(), app.server, threaded=True)
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        try:
+            with chromium(Path(place) / "profile") as driver:
+                for name, path in PAGES.items():
+                    for look, (ground, width) in LOOKS.items():
+                        file = folder / ("live.png" if (name, look) == ("fleet", "") else f"live-{name}{look}.png")
+                        file.write_bytes(picture(driver, f"http://127.0.0.1:{server.port}/{path}", ground, width))
+                        print(file)
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def picture(driver: Any, url: str, ground: str, width: int) -> bytes:
+    """The whole page as PNG."""
+    features = [
+        {"name": "prefers-color-scheme", "value": ground},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": width, "height": 1200, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get(url)
+    until(lambda: driver.execute_script(DRAWN), url)
+    time.sleep(1.0)  # the lists of choices are loaded
+    height = driver.execute_script("return Math.ceil(document.documentElement.getBoundingClientRect().height)")
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**size, "height": height})
+    time.sleep(1.0)  # the charts adapt to the window
+    return base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
+
+
+def moments(folder: Path) -> Iterator[Snapshot]:
+    """The sample fleet at each second: its first one, continued at a rate that varies."""
+    fleet = Fleet(folder)
+    fleet.store.need_stages()
+    first, second = (found(fleet, moment) for moment in (0, 1))
+    fleet.close()
+    chance = random.Random(15)
+    share = 0.0
+    for moment in range(SECONDS):
+        yield grown(first, second, moment, share)
+        share += chance.uniform(0.9, 1.05)
+
+
+def found(fleet: Fleet, moment: int) -> Snapshot:
+    """The snapshot of a moment."""
+    kept: list[Snapshot] = []
+    sample = fleet.store._sample
+    fleet.store._sample = lambda: kept.append(sample()) or kept[-1]  # type: ignore[func-returns-value]
+    fleet.at(moment)
+    return kept[-1]
+
+
+def grown(first: Snapshot, second: Snapshot, moment: int, share: float) -> Snapshot:
+    """The fleet after a number of seconds, when it has changed by a share of what one second changes."""
+    time_ns = first.time_ns + moment * SECOND
+    instances = tuple(
+        replace(
+            old,
+            pid=4000 + number,
+            heartbeat_ns=time_ns,
+            objects=tuple(_grown(*pair, share) for pair in zip(old.objects, new.objects, strict=True)),
+        )
+        for number, (old, new) in enumerate(zip(first.instances, second.instances, strict=True))
+    )
+    events = first.events if moment == 0 else second.events if moment == SECONDS // 2 else ()
+    return Snapshot(time_ns, instances, tuple(replace(event, time_ns=time_ns) for event in events))
+
+
+def _grown(old: ObjectState, new: ObjectState, share: float) -> ObjectState:
+    values = {name: max(0, value + round((new.values[name] - value) * share)) for name, value in old.values.items()}
+    histograms = {name: _more(one, new.histograms[name], share) for name, one in old.histograms.items()}
+    return replace(old, values=values, histograms=histograms)
+
+
+def _more(old: Histogram, new: Histogram, share: float) -> Histogram:
+    before, after = dense(old), dense(new)
+    rise = (after.counts.astype(np.float64) - before.counts) * share
+    return replace(before, counts=before.counts + np.maximum(rise, 0.0).astype(np.uint64))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
