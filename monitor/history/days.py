@@ -101,6 +101,11 @@ def _compacted(history: Path, last: datetime, progress: Callable[[str], None]) -
                 continue
             progress(f"merging the hours of {begin:%Y-%m-%d}")
             whole = _merged(hours)
+            if (left := pc.sum(whole["intervals"]).as_py() or 0) < old.intervals:
+                raise ValueError(
+                    f"its hours have {left:,} intervals, the day {old.intervals:,}; the day stays. After a roll-up "
+                    "with --replace, remove this directory to rebuild it"
+                )
         except (UserError, OSError, pa.ArrowException, ValueError) as error:
             problems.append(Broken(str(day), first_line(error)))
             continue

@@ -180,6 +180,13 @@ def begun_again_hour(history: Path) -> None:
     again.rename(folder / "manifest-000001.json")
 
 
+def replaced_hours(history: Path) -> None:
+    """The spool has fewer intervals than the history."""
+    spool = history.parent / "replacing"
+    write_spool(spool, [interval([9], seq=2000)], "s9", 0)
+    rollup(Threads(), spool, history, replace=True)
+
+
 def damaged_hour(history: Path) -> None:
     next(folder_of(history, NOON // 1000).glob("*.parquet")).write_bytes(b"PAR1")
     next((history / "1d" / DAY).glob("*.parquet")).unlink()
@@ -199,11 +206,12 @@ def newer_format(history: Path) -> None:
     [
         (removed_hour, "no longer has its hour 12"),
         (begun_again_hour, "no longer has its hour 12"),
+        (replaced_hours, "intervals, the day 40; the day stays"),
         (damaged_hour, "Parquet"),
         (damaged_manifest, "the manifest cannot be read"),
         (newer_format, "it has format 3, this version reads 2"),
     ],
-    ids=["hour-removed", "hour-begun-again", "hour-damaged", "manifest-damaged", "format-newer"],
+    ids=["hour-removed", "hour-begun-again", "hour-replaced", "hour-damaged", "manifest-damaged", "format-newer"],
 )
 def test_a_day_that_cannot_be_rebuilt_stays_and_is_named(
     tmp_path: Path, damage: Callable[[Path], None], reason: str
