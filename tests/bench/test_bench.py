@@ -138,21 +138,22 @@ UDP unicast p99 / raw UDP spin|64 1024|1.4 1.15
 multicast p50 / raw multicast spin|64 1024|1.15 1.07
 multicast p99 / raw multicast spin|64 1024|1.5 1.2
 TCP p50 / raw TCP spin|64 1024|1.12 1.06
-shm p50 / slot ring|64 1024|1.2 1.05
+shm p50 / slot ring|64 1024|1.3 1.1
 shm p99 / slot ring|64 1024|2 1.3
 multicast msgs/s, no GSO / raw packed sendmmsg|64|0.85 0.95
-multicast msgs/s, GSO / raw packed with GSO|64|0.35 0.6
-multicast MB/s, GSO / raw packed with GSO|1024|0.5 0.8
+multicast msgs/s, GSO / raw packed with GSO|64|0.5 0.65
+multicast MB/s, GSO / raw packed with GSO|1024|0.7 0.85
 multicast msgs/s / libzmq tcp|64|3 6
 multicast msgs/s / libzmq epgm|64|15 30
-TCP msgs/s / raw TCP packed|64|0.4 0.7
-shm msgs/s / best raw ring|64|0.6 0.9
-goodput at 1 % loss / without loss|64 1024|0.8 0.95
-repair latency p50 / raw round trip|64 1024|4 2
+TCP msgs/s / raw TCP packed|64|0.6 0.8
+shm msgs/s / best raw ring|64|0.9 1
+goodput at 1 % loss / without loss|64|0.95 0.98
+goodput at 1 % loss / without loss|1024|0.9 0.95
+repair latency p50 / raw round trip|64 1024|2.5 1.8
 Python spin p50 / raw C UDP spin|64 1024|1.2 1.1
-Python msgs/s / pyzmq tcp, one call per message|64|4 8
-Python msgs/s / pyzmq tcp, list|64|8 15
-Python msgs/s / pyzmq tcp, views|64|20 40
+Python msgs/s / pyzmq tcp, one call per message|64|10 15
+Python msgs/s / pyzmq tcp, list|64|15 25
+Python msgs/s / pyzmq tcp, views|64|30 50
 multicast msgs/s, level 0 on / compiled out|64|0.98 1
 """
 
