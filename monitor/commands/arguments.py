@@ -81,21 +81,25 @@ def add_allowed_host_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_collect_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--collect``."""
+def add_collect_option(parser: argparse.ArgumentParser, hidden: bool = False) -> None:
+    """Add ``--collect``; hidden: for a verb whose command has it too, without help and defaults."""
     parser.add_argument(
         "--collect",
         metavar="URL",
         action="append",
-        default=[],
-        help="read the hosts that 'heliograph publish' sends to this endpoint, not this host; repeatable",
+        default=argparse.SUPPRESS if hidden else [],
+        help=argparse.SUPPRESS
+        if hidden
+        else "read the hosts that 'heliograph publish' sends to this endpoint, not this host; repeatable",
     )
     parser.add_argument(
         "--collect-memory",
         metavar="MIB",
         type=positive,
-        default=COLLECT_MIB,
-        help=f"with --collect: memory limit for received reports (default: {COLLECT_MIB})",
+        default=argparse.SUPPRESS if hidden else COLLECT_MIB,
+        help=argparse.SUPPRESS
+        if hidden
+        else f"with --collect: memory limit for received reports (default: {COLLECT_MIB})",
     )
 
 

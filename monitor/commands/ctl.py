@@ -13,7 +13,8 @@ from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands import levels
-from heliograph.monitor.commands.common import Subparsers, add_command, only, sampler_of
+from heliograph.monitor.commands.arguments import add_collect_option, open_source
+from heliograph.monitor.commands.common import Subparsers, add_command, only
 from heliograph.monitor.commands.receivers import listing, running
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
@@ -30,6 +31,7 @@ REFUSED, IMPOSSIBLE, NO_ANSWER = 1, 2, 3
 _ABOUT = """\
 Send a command to a running instance. Only root and the user that runs the instance may do this.
 Each command appears as an event that names the sender of the command, also when the instance refuses it.
+With --collect, 'receivers' and 'level --list' show other hosts; the other verbs work on this host only.
 
 Exit codes: 0 done, 1 refused by the instance, 2 not sent (instance not found, or owned by another user),
 3 no answer in time (the command was withdrawn: the instance does not execute it later).
@@ -203,12 +205,14 @@ def _common(parser: argparse.ArgumentParser, top: bool) -> None:
     if not top:
         parser.add_argument("--segments", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         parser.add_argument("--all-users", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        add_collect_option(parser, hidden=True)
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add ``ctl``."""
     examples = "\n  ".join(["heliograph ctl receivers", *(verb.example for verb in _VERBS)])
     parser = add_command(subparsers, "ctl", "send a command to a running instance", _ABOUT, examples)
+    add_collect_option(parser)
     _common(parser, top=True)
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     receivers = verbs.add_parser("receivers", help="list the receivers of the streams; changes nothing")
@@ -309,12 +313,20 @@ def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send one command and print the answer."""
-    with sampler_of(arguments) as sampler:
-        snapshot = sampler.sample(histograms=False)
+    """Send one command and print the answer, or print the receivers or the levels."""
+    lists_levels = arguments.verb == "level" and arguments.list
+    if arguments.collect and not lists_levels and arguments.verb != "receivers":
+        raise UserError(
+            f"'ctl {arguments.verb}' sends a command, --collect only reads: "
+            f"run 'heliograph ctl {arguments.verb}' on the host of the instance, without --collect"
+        )
+    with open_source(arguments) as source:
+        snapshot = source.sample(histograms=False)
+        if arguments.collect and not snapshot.instances:
+            print(f"heliograph: {printable(source.absence)}", file=sys.stderr)
     if arguments.verb == "receivers":
         return _receivers(snapshot, arguments)
-    if arguments.verb == "level" and arguments.list:
+    if lists_levels:
         print("\n".join(_level_lines(snapshot, arguments)))
         return 0
     values = levels.values(vars(arguments)) if arguments.verb == "level" else _values(arguments)

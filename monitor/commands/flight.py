@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.commands.arguments import positive
+from heliograph.monitor.commands.arguments import add_collect_option, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.ownership import folder_fault, is_own
@@ -41,6 +41,7 @@ An instance records all the time (option flight_bytes). It keeps the recording w
 (option flight_freeze) or on request: heliograph ctl freeze --instance feed.
 
 FILE is a recording, or the name of an instance whose ring is read in its present state.
+Recordings are files on the host of the instance and are not published: --collect is refused.
 
 TIME (--from, --to, --around) is in seconds from the start (12.5) or the end (-3), or a time of day
 in UTC (21:05:03.120).
@@ -79,7 +80,8 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--rows", metavar="N", type=positive, default=20, help="number of ticks in the table (default: 20)"
     )
-    parser.set_defaults(run=run)
+    add_collect_option(parser, hidden=True)
+    parser.set_defaults(run=run, collect=[])
 
 
 # ---- files ----
@@ -329,6 +331,12 @@ def _write_page(study: Study, out: Path) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read one recording, or list them."""
+    if arguments.collect:
+        raise UserError(
+            "flight recordings stay on the host of their instance, --collect does not receive them: "
+            "run 'heliograph flight' on that host, or copy the recording here and name the file; "
+            "'heliograph events --collect URL' shows which recordings were kept"
+        )
     folder = folder_of(arguments)
     if arguments.list:
         return _list(folder, arguments.json, arguments.all_users)

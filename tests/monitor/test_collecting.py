@@ -225,6 +225,12 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
     )
     (shown,) = json.loads(seen.stdout)["instances"]
     assert (shown["name"], shown["health"]) == ("feed", Health.LIVE)
+    for command in (["ctl", "level", "--list", "--collect", below], ["ctl", "--collect", below, "level", "--list"]):
+        seen = subprocess.run([*COMMAND, *command, "--json"], capture_output=True, text=True, check=True, timeout=20)
+        assert [json.loads(line)["instance"] for line in seen.stdout.splitlines()] == ["feed"]
+    command = ["ctl", "receivers", "--collect", below]
+    seen = subprocess.run([*COMMAND, *command], capture_output=True, text=True, check=True, timeout=20)
+    assert "no report received" not in seen.stderr
     for process in (publisher, relay, head):
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=8)
@@ -238,6 +244,11 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
     ("arguments", "told"),
     [
         (["top", "--once", "--segments", "/tmp", "--collect", "rum://127.0.0.1:1"], "give only one of them"),
+        (["ctl", "ping", "--collect", "rum://127.0.0.1:1"], "run 'heliograph ctl ping' on the host of the instance"),
+        (["ctl", "--collect", "rum://127.0.0.1:1", "set-rate", "1M"], "--collect only reads"),
+        (["ctl", "level", "3", "--for", "1s", "--collect", "rum://127.0.0.1:1"], "--collect only reads"),
+        (["flight", "--list", "--collect", "rum://127.0.0.1:1"], "run 'heliograph flight' on that host"),
+        (["flight", "feed", "--collect", "rum://127.0.0.1:1"], "copy the recording here"),
         (["collect", "--from", "nonsense"], "nonsense"),
         (["publish", "--to", "nonsense"], "nonsense"),
         (["publish", "--to", "rum://127.0.0.1:1", "-o", "no_such=1"], "is not an engine option"),
