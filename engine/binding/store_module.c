@@ -1,0 +1,182 @@
+/* heliograph.engine._store: the files of a message store, for `heliograph store` and tools. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/files.h"
+#include "store/store.h"
+
+static PyObject *refuse(int error) {
+    PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
+    PyObject *exception =
+        module ? PyObject_CallMethod(module, "from_code", "is", error, helio_error_sentence())
+               : NULL;
+    if (exception) {
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    }
+    Py_XDECREF(exception);
+    Py_XDECREF(module);
+    return NULL;
+}
+
+static const char *result_text(helio_store_result result) {
+    static const char *const texts[] = {"ok", "incomplete", "damaged", "other version"};
+    return texts[result];
+}
+
+static PyObject *segment_row(int folder, const helio_store_segment *segment) {
+    char tsi[HELIO_TSI_TEXT];
+    uint64_t first_ns = UINT64_MAX, last_ns = 0, messages = 0;
+    for (size_t i = 0; i < segment->count; i++) {
+        const helio_store_batch *batch = &segment->batches[i];
+        messages += batch->messages;
+        first_ns = batch->times.first < first_ns ? batch->times.first : first_ns;
+        last_ns = batch->times.last > last_ns ? batch->times.last : last_ns;
+    }
+    const helio_store_result index =
+        segment->is_indexed ? HELIO_STORE_OK : helio_store_index_check(folder, segment);
+    return Py_BuildValue(
+        "(sKsKKKKKKssK)", helio_tsi_format(&segment->id.tsi, tsi),
+        (unsigned long long)segment->id.number, result_text(segment->header_result),
+        (unsigned long long)segment->header.position, (unsigned long long)messages,
+        (unsigned long long)segment->bytes, (unsigned long long)segment->end,
+        (unsigned long long)(segment->count ? first_ns : 0), (unsigned long long)last_ns,
+        result_text(segment->tail), result_text(index), (unsigned long long)segment->count);
+}
+
+/* segments(path, thorough, first, limit) */
+static PyObject *segments(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *path;
+    int thorough;
+    Py_ssize_t first, limit;
+    if (!PyArg_ParseTuple(args, "O&pnn:segments", PyUnicode_FSConverter, &path, &thorough, &first,
+                          &limit)) {
+        return NULL;
+    }
+    if (first < 0 || limit < 0) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_ValueError, "first and limit are not negative");
+        return NULL;
+    }
+    const int folder = helio_store_folder_open(PyBytes_AS_STRING(path));
+    Py_DECREF(path);
+    helio_store_id *ids = NULL;
+    size_t count = 0;
+    int error = folder < 0 ? folder : helio_store_list(folder, NULL, &ids, &count);
+    PyObject *rows = error ? refuse(error) : PyList_New(0);
+    for (size_t i = (size_t)first; rows && i < count && i - (size_t)first < (size_t)limit; i++) {
+        helio_store_segment segment;
+        Py_BEGIN_ALLOW_THREADS;
+        error = helio_store_segment_read(
+            folder, &ids[i], thorough ? HELIO_STORE_BY_RECORD : HELIO_STORE_BY_INDEX, &segment);
+        Py_END_ALLOW_THREADS;
+        PyObject *row = error ? refuse(error) : segment_row(folder, &segment);
+        helio_store_segment_release(&segment);
+        if (!row || PyList_Append(rows, row) < 0) {
+            Py_CLEAR(rows);
+        }
+        Py_XDECREF(row);
+    }
+    free(ids);
+    if (folder >= 0) {
+        close(folder);
+    }
+    return rows;
+}
+
+static int append_all(helio_store_stream *stream, PyObject *messages) {
+    PyObject *items = PySequence_Fast(messages, "messages are a sequence");
+    int error = items ? 0 : 1;
+    for (Py_ssize_t i = 0; !error && i < PySequence_Fast_GET_SIZE(items); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, i);
+        if (!PyTuple_Check(item)) {
+            PyErr_SetString(PyExc_TypeError, "a message is a tuple");
+            error = 1;
+            break;
+        }
+        const char *payload;
+        unsigned long long sequence, number, submit_ns, receive_ns;
+        helio_store_message message = {0};
+        Py_ssize_t topic_bytes, bytes;
+        uint64_t position;
+        if (!PyArg_ParseTuple(item, "s#KKKKby#", &message.topic, &topic_bytes, &sequence, &number,
+                              &submit_ns, &receive_ns, &message.flags, &payload, &bytes)) {
+            error = 1;
+            break;
+        }
+        message.topic_bytes = (size_t)topic_bytes;
+        message.payload = payload;
+        message.bytes = (size_t)bytes;
+        message.sequence = sequence;
+        message.number = number;
+        message.submit_ns = submit_ns;
+        message.receive_ns = receive_ns;
+        error = helio_store_append(stream, &message, 0, &position);
+    }
+    Py_XDECREF(items);
+    return error;
+}
+
+/* append(path, gsi, port, source, messages, batch_bytes, segment_bytes) */
+static PyObject *append(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *path, *messages;
+    const char *gsi, *source;
+    Py_ssize_t gsi_bytes, batch_bytes, segment_bytes;
+    helio_tsi tsi;
+    if (!PyArg_ParseTuple(args, "O&y#HsOnn:append", PyUnicode_FSConverter, &path, &gsi, &gsi_bytes,
+                          &tsi.port, &source, &messages, &batch_bytes, &segment_bytes)) {
+        return NULL;
+    }
+    if (gsi_bytes != HELIO_GSI_BYTES || batch_bytes < 0 || segment_bytes < 0) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_ValueError, "a GSI has 6 bytes, and sizes are not negative");
+        return NULL;
+    }
+    memcpy(tsi.gsi, gsi, HELIO_GSI_BYTES);
+    helio_store_options options = helio_store_defaults();
+    options.batch_bytes = (size_t)batch_bytes;
+    options.segment_bytes = (uint64_t)segment_bytes;
+    helio_store *store;
+    helio_store_stream *stream;
+    int error = helio_store_open(PyBytes_AS_STRING(path), &options, NULL, &store);
+    Py_DECREF(path);
+    if (!error) {
+        error = helio_store_stream_open(store, &tsi, source, &stream);
+        error = error ? error : append_all(stream, messages);
+        const int closing = helio_store_close(store);
+        error = error ? error : closing;
+    }
+    if (error) {
+        return error > 0 ? NULL : refuse(error);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"segments", segments, METH_VARARGS,
+     "Some segments of a store; arguments: path, whether every record is checked, index of the "
+     "first, largest number."},
+    {"append", append, METH_VARARGS,
+     "Append messages to a stream of a store; arguments: path, GSI, port, source, messages, "
+     "batch_bytes, segment_bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "heliograph.engine._store",
+    .m_doc = "The files of a message store.",
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__store(void) {
+    return PyModuleDef_Init(&module);
+}

@@ -1,0 +1,136 @@
+"""`heliograph store`: the files of a message store, listed and verified."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+__all__ = ["Segment", "command", "faults", "segments"]
+
+_AT_ONCE = 16
+"""Segments between two reports of progress."""
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of a stream, as found on disk."""
+
+    stream: str
+    number: int
+    header: str
+    position: int
+    messages: int
+    bytes: int
+    whole_bytes: int
+    first_ns: int
+    last_ns: int
+    tail: str
+    index: str
+    batches: int
+
+
+def segments(
+    path: Path, thorough: bool = False, progress: Callable[[int], None] = lambda segments: None
+) -> list[Segment]:
+    """The segments of a store, in the order of stream and number.
+
+    Args:
+        path: Directory of the store.
+        thorough: Check every record, not only the heads of batches.
+        progress: Called with the number of segments read so far.
+
+    Raises:
+        Error: The directory cannot be read, is not a store, or has another version.
+    """
+    from heliograph.engine import _store
+
+    found: list[Segment] = []
+    while rows := _store.segments(path, thorough, len(found), _AT_ONCE):
+        found += [Segment(*row) for row in rows]
+        progress(len(found))
+    return found
+
+
+def faults(found: list[Segment]) -> list[str]:
+    """Damage of a store. An incomplete end of a stream is none: a crash leaves it, and the writer cuts it off."""
+    wrong = []
+    for i, segment in enumerate(found):
+        name = f"stream {segment.stream}, segment {segment.number}"
+        is_last = i + 1 == len(found) or found[i + 1].stream != segment.stream
+        if segment.header != "ok":
+            if segment.header != "incomplete" or not is_last:
+                wrong.append(f"{name}: header: {segment.header}")
+            continue
+        if segment.tail == "damaged" or (segment.tail != "ok" and not is_last):
+            wrong.append(f"{name}: {segment.tail} at byte {segment.whole_bytes}")
+        before = found[i - 1] if i > 0 and found[i - 1].stream == segment.stream else None
+        if before is None or before.header != "ok" or before.tail != "ok":
+            continue
+        if segment.number != before.number + 1:
+            wrong.append(f"{name}: segments before it are missing")
+        elif segment.position != before.position + before.messages:
+            wrong.append(f"{name}: begins at position {segment.position}, not {before.position + before.messages}")
+    return wrong
+
+
+def command(subparsers: Subparsers) -> None:
+    """Add ``heliograph store``."""
+    parser = subparsers.add_parser(
+        "store",
+        help="list or verify the files of a message store",
+        description="List or verify the files of a message store.",
+        epilog="example:\n  heliograph store verify /var/lib/heliograph/store",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, text in (
+        ("ls", "list the segments with their messages"),
+        ("verify", "check every record; exit code 1 reports damage"),
+    ):
+        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        action.add_argument("dir", type=Path, metavar="DIR", help="directory of the store")
+        action.add_argument("--json", action="store_true", help="print one JSON object")
+        action.set_defaults(run=_run)
+
+
+def _progress(segments: int) -> None:
+    """Show the number of segments read on a terminal; 0 removes the line."""
+    if sys.stderr.isatty():
+        text = f"{segments:,} segments read" if segments else ""
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from heliograph.engine.errors import Error
+
+    thorough = arguments.action == "verify"
+    try:
+        found = segments(arguments.dir, thorough, _progress)
+        _progress(0)
+    except Error as error:
+        print(f"heliograph: {error}", file=sys.stderr)
+        return 2
+    wrong = faults(found) if thorough else []
+    if arguments.json:
+        body: dict[str, object] = {"segments": [asdict(segment) for segment in found]}
+        print(json.dumps({**body, "faults": wrong} if thorough else body))
+        return 1 if wrong else 0
+    if thorough:
+        for fault in wrong:
+            print(fault)
+        messages = sum(segment.messages for segment in found)
+        rest = sum(segment.bytes - segment.whole_bytes for segment in found)
+        verdict = "damaged" if wrong else "ok"
+        print(f"{verdict}: {messages:,} messages in {len(found):,} segments, {rest:,} bytes after the last whole batch")
+        return 1 if wrong else 0
+    print(f"{'STREAM':<20}{'SEGMENT':>8}{'FIRST':>12}{'MESSAGES':>12}{'BYTES':>14}")
+    for segment in found:
+        print(f"{segment.stream:<20}{segment.number:>8}{segment.position:>12}{segment.messages:>12}{segment.bytes:>14}")
+    return 0
