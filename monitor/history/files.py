@@ -245,6 +245,12 @@ def _of_other_types(schema: pq.ParquetSchema) -> str | None:
     return None
 
 
+def _statistics(columns: pq.RowGroupMetaData, index: int, physical: str) -> pq.Statistics | None:
+    """Return the statistics of a column chunk; None: there are none, or the chunk has another type than its column."""
+    column = columns.column(index)
+    return column.statistics if column.physical_type == physical else None
+
+
 Span = tuple[str, int, int]
 """A source and a range of its sequence numbers, both ends included."""
 
@@ -264,8 +270,8 @@ def _spans(metadata: pq.FileMetaData, path: Path) -> tuple[Span, ...]:
     spans: dict[str, tuple[int, int]] = {}
     for group in range(metadata.num_row_groups):
         columns = metadata.row_group(group)
-        source = columns.column(names.index("source")).statistics
-        seq = columns.column(names.index("seq")).statistics
+        source = _statistics(columns, names.index("source"), _PHYSICAL["source"])
+        seq = _statistics(columns, names.index("seq"), _PHYSICAL["seq"])
         has_all = source is not None and seq is not None and source.has_min_max and seq.has_min_max
         # Long texts are cut in the statistics of other writers; then the two ends differ.
         if not has_all or source.min != source.max:
@@ -292,7 +298,7 @@ def _times(metadata: pq.FileMetaData) -> tuple[int, int]:
     if metadata.schema.column(index).physical_type != "INT64":
         return _EARLIEST_US, _LATEST_US
     for group in range(metadata.num_row_groups):
-        ts = metadata.row_group(group).column(index).statistics
+        ts = _statistics(metadata.row_group(group), index, "INT64")
         if ts is None or not ts.has_min_max or not isinstance(ts.min, datetime) or ts.min.tzinfo is None:
             return _EARLIEST_US, _LATEST_US
         low = min(low, (ts.min - _EPOCH) // timedelta(microseconds=1))

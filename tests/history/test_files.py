@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import IO
 
@@ -134,6 +136,39 @@ def test_a_footer_whose_statistics_are_of_another_type_is_named(tmp_path: Path) 
     files.write_table(tmp_path / "number.parquet", good.set_column(position, "source", pa.array([1], pa.int32())))
     (broken,) = scan(tmp_path).broken
     assert broken.reason == "its column source has type INT32, not BYTE_ARRAY"
+
+
+@pytest.mark.parametrize("name", ["source", "seq", "ts"])
+def test_a_damaged_chunk_type_does_not_end_the_process(name: str, tmp_path: Path) -> None:
+    """pyarrow aborts when it reads statistics of a chunk whose type is not that of its column."""
+    (path,) = write_spool(tmp_path, [interval([1])], "s0", 0)
+    index = pq.read_schema(path).names.index(name)
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    right = pq.read_metadata(path).row_group(0).column(index).physical_type
+    wrong = 0
+    for at in range(footer, len(whole) - 8):
+        damaged = whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1 :]
+        path.write_bytes(damaged)
+        try:
+            found = pq.read_metadata(path)
+            has_schema = found.schema.names[index] == name and found.schema.column(index).physical_type == right
+            if not has_schema or found.row_group(0).column(index).physical_type == right:
+                continue
+        except (OSError, pa.ArrowException, IndexError):
+            continue
+        wrong += 1
+        done = subprocess.run([sys.executable, "-c", _SCAN, str(tmp_path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert wrong
+
+
+_SCAN = """
+import sys
+from pathlib import Path
+from heliograph.monitor.history.files import scan
+scan(Path(sys.argv[1]))
+"""
 
 
 def test_columns_of_the_wrong_type_or_without_values_are_named(tmp_path: Path) -> None:
