@@ -299,10 +299,14 @@ def _times(metadata: pq.FileMetaData) -> tuple[int, int]:
         return _EARLIEST_US, _LATEST_US
     for group in range(metadata.num_row_groups):
         ts = _statistics(metadata.row_group(group), index, "INT64")
-        if ts is None or not ts.has_min_max or not isinstance(ts.min, datetime) or ts.min.tzinfo is None:
+        try:
+            ends = (ts.min, ts.max) if ts is not None and ts.has_min_max else ()
+        except OverflowError:  # a time after the year 9999: the rows are checked when they are read
+            ends = ()
+        if not ends or any(not isinstance(end, datetime) or end.tzinfo is None for end in ends):
             return _EARLIEST_US, _LATEST_US
-        low = min(low, (ts.min - _EPOCH) // timedelta(microseconds=1))
-        high = max(high, (ts.max - _EPOCH) // timedelta(microseconds=1))
+        low = min(low, (ends[0] - _EPOCH) // timedelta(microseconds=1))
+        high = max(high, (ends[1] - _EPOCH) // timedelta(microseconds=1))
     return low, high
 
 

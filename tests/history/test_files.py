@@ -163,6 +163,16 @@ def test_a_damaged_chunk_type_does_not_end_the_process(name: str, tmp_path: Path
     assert wrong
 
 
+@pytest.mark.parametrize("time_us", [1 << 60, -(1 << 60)])
+def test_times_beyond_the_calendar_do_not_end_the_scan(time_us: int, tmp_path: Path) -> None:
+    good = to_table([interval([1])])
+    position = good.schema.get_field_index("ts")
+    times = pa.array([time_us], pa.timestamp("us", "UTC"))
+    files.write_table(tmp_path / "late.parquet", good.set_column(position, good.schema.field(position), times))
+    (unit,) = scan(tmp_path).units
+    assert unit.first_us <= time_us <= unit.last_us
+
+
 _SCAN = """
 import sys
 from pathlib import Path
