@@ -58,6 +58,7 @@ _WRITER: dict[str, Any] = {
 _KEYS = tuple(column for column in SPOOL if column.name in ("source", "seq"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_US, _LATEST_US = -(1 << 62), 1 << 62
+_CALENDAR_US = tuple((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) for year in (2, 9999))
 
 _NEEDED = frozenset({"ts", "len_ms", "digits", "lowest", "highest", "n", "h", "source", "seq"})
 """Required columns of a spool file; the others have a natural empty value."""
@@ -272,9 +273,9 @@ def _spans(metadata: pq.FileMetaData, path: Path) -> tuple[Span, ...]:
         columns = metadata.row_group(group)
         source = _statistics(columns, names.index("source"), _PHYSICAL["source"])
         seq = _statistics(columns, names.index("seq"), _PHYSICAL["seq"])
-        has_all = source is not None and seq is not None and source.has_min_max and seq.has_min_max
-        # Long texts are cut in the statistics of other writers; then the two ends differ.
-        if not has_all or source.min != source.max:
+        if source is None or seq is None or not source.has_min_max or not seq.has_min_max:
+            return _spans_of_rows(path)
+        if source.min != source.max:  # long texts are cut in the statistics of other writers
             return _spans_of_rows(path)
         _extend(spans, str(source.min), int(seq.min), int(seq.max))
     return tuple((source, *span) for source, span in sorted(spans.items()))
@@ -368,7 +369,7 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
     """Return the columns of a table in our order and types. Absent labels are empty and absent numbers 0.
 
     Raises:
-        ValueError: A column has another type, or lacks values.
+        ValueError: A column has another type, lacks values, or has times beyond the calendar.
     """
     schema = arrow_schema(columns)
     arrays = []
@@ -384,7 +385,17 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
             arrays.append(pc.cast(column, field.type))
         except pa.ArrowException as error:
             raise ValueError(f"column {field.name} is {column.type}, not {field.type}") from error
+        if pa.types.is_timestamp(field.type):
+            _check_calendar(field.name, arrays[-1])
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _check_calendar(name: str, times: pa.ChunkedArray) -> None:
+    """Check that each time has a date in the calendar of Python, with a year of room at both ends."""
+    span = pc.min_max(pc.cast(times, pa.int64()))
+    for value in (span["min"].as_py(), span["max"].as_py()):
+        if value is not None and not _CALENDAR_US[0] <= value < _CALENDAR_US[1]:
+            raise ValueError(f"column {name} has a time outside the years 2 to 9998: {value} us since 1970")
 
 
 def first_line(error: BaseException) -> str:

@@ -171,6 +171,9 @@ def test_times_beyond_the_calendar_do_not_end_the_scan(time_us: int, tmp_path: P
     files.write_table(tmp_path / "late.parquet", good.set_column(position, good.schema.field(position), times))
     (unit,) = scan(tmp_path).units
     assert unit.first_us <= time_us <= unit.last_us
+    ((_, found),) = read_unit(unit.paths)
+    assert isinstance(found, Broken)
+    assert found.reason == f"column ts has a time outside the years 2 to 9998: {time_us} us since 1970"
 
 
 _SCAN = """
