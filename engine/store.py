@@ -92,7 +92,7 @@ def command(subparsers: Subparsers) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
         ("ls", "list the segments with their messages"),
-        ("verify", "check every record; exit code 1 reports damage"),
+        ("verify", "check every record of a store that nobody writes; exit code 1 reports damage"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.add_argument("dir", type=Path, metavar="DIR", help="directory of the store")
