@@ -2,6 +2,8 @@
  * receivers on a simulated network. */
 #include "pair.h"
 
+#include <limits.h>
+
 #include <heliograph/errors.h>
 
 #include "base/random.h"
@@ -540,6 +542,36 @@ static void a_receiver_that_comes_by_data_begins_with_what_waits_for_it_too(void
     end_acked();
 }
 
+/* The source is not scheduled for longer than a receiver waits in other modes. */
+static void a_receiver_that_comes_by_data_waits_for_an_spm_that_is_late(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 0, HELIO_SINK_ACK_AUTO);
+    send(5);
+    add_listener(0, HELIO_SINK_ACK_AUTO);
+    drop(listeners[0].node, SPM, INT_MAX);
+    send(3);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(inboxes[0].messages, 0);
+    drop(listeners[0].node, SPM, 0);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(inboxes[0].messages, 8);
+    CHECK_EQUAL(inboxes[0].lost, 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY);
+    end_acked();
+}
+
+/* Such as a source whose SPMs a router drops: it gets no acknowledgement either. */
+static void without_any_spm_an_acknowledging_receiver_begins_when_the_stream_would_expire(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 0, HELIO_SINK_ACK_AUTO);
+    send(5);
+    add_listener(0, HELIO_SINK_ACK_AUTO);
+    drop(listeners[0].node, SPM, INT_MAX);
+    send(3);
+    world_run(&w, 11 * HELIO_SECOND);
+    CHECK_EQUAL(inboxes[0].messages, 3);
+    end_acked();
+}
+
 static void a_receiver_that_goes_says_so_and_one_that_dies_expires(void) {
     begin_acked(2, HELIO_ACKS_MISSING_BLOCK, 3, HELIO_SINK_ACK_AUTO);
     world_end_receiver(&listeners[0]);
@@ -825,6 +857,8 @@ int main(void) {
     RUN(a_receiver_that_acknowledges_does_not_give_up_what_the_source_holds);
     RUN(a_receiver_that_comes_late_gets_what_waits_for_it);
     RUN(a_receiver_that_comes_by_data_begins_with_what_waits_for_it_too);
+    RUN(a_receiver_that_comes_by_data_waits_for_an_spm_that_is_late);
+    RUN(without_any_spm_an_acknowledging_receiver_begins_when_the_stream_would_expire);
     RUN(a_receiver_that_goes_says_so_and_one_that_dies_expires);
     RUN(block_warns_once_of_receivers_that_are_not_there);
     RUN(degrade_takes_what_there_is_and_tells_each_change);

@@ -20,7 +20,9 @@ enum {
  * then, as their numbers wrap. */
 #define SLACK_NS 1
 
-#define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND) /* for an SPM to say where history begins */
+/* How long a stream that was discovered by data waits for an SPM that says where the history
+ * begins. */
+#define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND)
 
 /* ---- create, destroy ---- */
 
@@ -104,6 +106,14 @@ static void resume_topics(helio_rx_stream *stream, const helio_rx_absent *absent
                           stream->is_back ? passed : 0, (uint64_t)absent_ns / SLACK_NS);
 }
 
+/* Begun after what awaits acknowledgement, a receiver's acknowledgements count for nothing, and a
+ * source that needs them stops with a full history.  So an acknowledging one waits as long as the
+ * stream would live in silence. */
+static int64_t begin_wait_ns(const helio_rx_shared *shared) {
+    const int64_t expiry_ns = shared->config.stream_expiry_ns;
+    return helio_rx_is_acking(shared) && expiry_ns > BEGIN_WAIT_NS ? expiry_ns : BEGIN_WAIT_NS;
+}
+
 /* The source reads the same clock. */
 static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *from) {
     const helio_address *here = &shared->config.feedback_address;
@@ -133,7 +143,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     if (shared->config.takes_unicast && shared->is_group) {
         stream->told_flags |= HELIO_PGM_RECEIVER_REPORT_UNICAST;
     }
-    stream->begin_by_ns = moment.now_ns + BEGIN_WAIT_NS;
+    stream->begin_by_ns = moment.now_ns + begin_wait_ns(shared);
     stream->tsi = *tsi;
     helio_rx_bind(stream, from);
     helio_rx_budget_init(&stream->budget, shared->config.is_connected);
