@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from os import PathLike
+from typing import Self, final
 
 Segment = tuple[str, int, str, int, int, int, int, int, int, str, str, int]
 """Stream, number, header, first position, messages, bytes, whole bytes, first and last receive time, tail, index,
@@ -18,3 +19,26 @@ def append(
     segment_bytes: int,
     /,
 ) -> None: ...
+
+Counts = tuple[int, int, int, int, int, int, int, int, int, int, str]
+"""Streams; messages received, kept, repeated, refused, lost and not durable yet; payload bytes kept, bytes written;
+segments removed; why nothing can be written."""
+
+@final
+class Keeper:
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        options: str | None,
+        fsync: int,
+        batch_bytes: int,
+        batch_ns: int,
+        segment_bytes: int,
+        retain_bytes: int,
+        retain_ns: int,
+        cut_damage: bool,
+    ) -> Self: ...
+    def add(self, endpoint: str, topic: str, options: str | None, /) -> None: ...
+    def step(self, timeout_ns: int, /) -> int: ...
+    def look(self) -> Counts: ...
+    def close(self) -> Counts | None: ...

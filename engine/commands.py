@@ -149,26 +149,12 @@ def _reported(run: Run) -> Run:
     return reported
 
 
-def _options(texts: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options given with ``-o``: those of the instance, and the others."""
-    from heliograph.engine import catalogue
-    from heliograph.engine.options import split
-
-    mine: dict[str, Any] = {}
-    instances: dict[str, Any] = {}
-    for text in texts:
-        name, value = split(text)
-        option = catalogue.options().get(name)
-        of_instance = option is not None and "instance" in option.on
-        (instances if of_instance else mine)[name] = value
-    return instances, mine
-
-
 @_reported
 def _run_pub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
+    from heliograph.engine.options import by_owner
 
-    instances, mine = _options(arguments.option)
+    instances, mine = by_owner(arguments.option)
     try:
         messages = _messages(arguments)
     except OSError as error:
@@ -254,8 +240,9 @@ class _Tally:
 @_reported
 def _run_sub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
+    from heliograph.engine.options import by_owner
 
-    instances, mine = _options(arguments.option)
+    instances, mine = by_owner(arguments.option)
     tally = _Tally()
     with (
         Instance(**{"name": f"sub-{os.getpid()}", **instances}) as instance,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from heliograph.engine.errors import OptionError
 
-__all__ = ["OptionValue", "encode", "split"]
+__all__ = ["OptionValue", "by_owner", "encode", "split"]
 
 OptionValue: TypeAlias = str | int | float | bool | os.PathLike[str] | None
 """Value of an option; None means that the option is not given."""
@@ -38,6 +38,24 @@ def split(text: str) -> tuple[str, str]:
     if not separator:
         raise _refusal(f'an option must have the form name=value, not "{text}"')
     return name, value
+
+
+def by_owner(texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The ``name=value`` texts of a command line, by name: options of the instance, and the others.
+
+    Raises:
+        OptionError: A text has no "=".
+    """
+    from heliograph.engine import catalogue
+
+    others: dict[str, Any] = {}
+    instances: dict[str, Any] = {}
+    for text in texts:
+        name, value = split(text)
+        option = catalogue.options().get(name)
+        of_instance = option is not None and "instance" in option.on
+        (instances if of_instance else others)[name] = value
+    return instances, others
 
 
 def _refusal(text: str) -> OptionError:

@@ -1,4 +1,4 @@
-"""`heliograph store`: the files of a message store, listed and verified."""
+"""`heliograph store`: the files of a message store, listed and verified; `store_serve` writes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+from heliograph.engine.store_serve import add_serve
 
 __all__ = ["Segment", "command", "faults", "segments"]
 
@@ -84,12 +86,13 @@ def command(subparsers: Subparsers) -> None:
     """Add ``heliograph store``."""
     parser = subparsers.add_parser(
         "store",
-        help="list or verify the files of a message store",
-        description="List or verify the files of a message store.",
+        help="keep messages in a store, list or verify its files",
+        description="Keep messages in a store, list or verify its files.",
         epilog="example:\n  heliograph store verify /var/lib/heliograph/store",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add_serve(actions)
     for name, text in (
         ("ls", "list the segments with their messages"),
         ("verify", "check every record of a store that nobody writes; exit code 1 reports damage"),

@@ -1,6 +1,5 @@
 /* heliograph.engine._store: the files of a message store, for `heliograph store` and tools. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "store.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@
 #include "store/files.h"
 #include "store/store.h"
 
-static PyObject *refuse(int error) {
+PyObject *store_raise(int error) {
     PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
     PyObject *exception =
         module ? PyObject_CallMethod(module, "from_code", "is", error, helio_error_sentence())
@@ -67,14 +66,14 @@ static PyObject *segments(PyObject *module, PyObject *args) {
     helio_store_id *ids = NULL;
     size_t count = 0;
     int error = folder < 0 ? folder : helio_store_list(folder, NULL, &ids, &count);
-    PyObject *rows = error ? refuse(error) : PyList_New(0);
+    PyObject *rows = error ? store_raise(error) : PyList_New(0);
     for (size_t i = (size_t)first; rows && i < count && i - (size_t)first < (size_t)limit; i++) {
         helio_store_segment segment;
         Py_BEGIN_ALLOW_THREADS;
         error = helio_store_segment_read(
             folder, &ids[i], thorough ? HELIO_STORE_BY_RECORD : HELIO_STORE_BY_INDEX, &segment);
         Py_END_ALLOW_THREADS;
-        PyObject *row = error ? refuse(error) : segment_row(folder, &segment);
+        PyObject *row = error ? store_raise(error) : segment_row(folder, &segment);
         helio_store_segment_release(&segment);
         if (!row || PyList_Append(rows, row) < 0) {
             Py_CLEAR(rows);
@@ -152,7 +151,7 @@ static PyObject *append(PyObject *module, PyObject *args) {
         error = error ? error : closing;
     }
     if (error) {
-        return error > 0 ? NULL : refuse(error);
+        return error > 0 ? NULL : store_raise(error);
     }
     Py_RETURN_NONE;
 }
@@ -167,7 +166,11 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyModuleDef_Slot slots[] = {{0, NULL}};
+static int add_types(PyObject *module) {
+    return PyModule_AddType(module, &store_keeper_type);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_types}, {0, NULL}};
 
 static PyModuleDef module = {
     PyModuleDef_HEAD_INIT,

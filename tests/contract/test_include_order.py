@@ -34,6 +34,7 @@ ORDER = (
     "flight",
     "store",
     "runtime",
+    "keep",
 )
 ALWAYS = ("generated",)
 

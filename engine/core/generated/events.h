@@ -76,6 +76,10 @@ typedef enum helio_event_id {
     HELIO_EVENT_CYCLE_OVERRUN = 175,
     HELIO_EVENT_LOSSES_LOCATED = 145,
     HELIO_EVENT_FILE_TRUNCATED = 176,
+    HELIO_EVENT_STORE_OPENED = 180,
+    HELIO_EVENT_STORE_BLOCKED = 181,
+    HELIO_EVENT_STORE_RESUMED = 182,
+    HELIO_EVENT_STORE_SEGMENTS_REMOVED = 183,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -149,6 +153,10 @@ typedef enum helio_event_id {
     X(CLOCK_OFFSET_CHANGED, clock_offset_changed, 141, WARNING, "by,bound", "The offset between this host's clock and the source's changed by more than its error bounds: a clock was set or stood still. The estimate has followed.") \
     X(CYCLE_OVERRUN, cycle_overrun, 175, WARNING, "nanoseconds", "A duty cycle of the engine thread took longer than 50 ms.") \
     X(LOSSES_LOCATED, losses_located, 145, INFO, "outside,socket,window,queue", "Packets missing at first were located since the last such event, by loss location. At most one per second.") \
-    X(FILE_TRUNCATED, file_truncated, 176, ERROR, "", "Another program truncated a file this instance has mapped: a stats segment, a decision log or a ring. The instance continues without it.")
+    X(FILE_TRUNCATED, file_truncated, 176, ERROR, "", "Another program truncated a file this instance has mapped: a stats segment, a decision log or a ring. The instance continues without it.") \
+    X(STORE_OPENED, store_opened, 180, INFO, "", "A message store began to keep messages.") \
+    X(STORE_BLOCKED, store_blocked, 181, ERROR, "failures", "A message store cannot write, for instance because the disk is full. It takes no more messages and repeats the write. Sources that need its acknowledgement wait.") \
+    X(STORE_RESUMED, store_resumed, 182, INFO, "milliseconds", "A message store that was blocked writes again.") \
+    X(STORE_SEGMENTS_REMOVED, store_segments_removed, 183, INFO, "segments", "Retention removed the oldest segments of a message store.")
 
 #endif

@@ -16,9 +16,11 @@ typedef enum helio_scope {
     HELIO_SCOPE_DETAIL = 7,
     HELIO_SCOPE_LOSS = 8,
     HELIO_SCOPE_INCIDENT = 9,
+    HELIO_SCOPE_STORE = 10,
+    HELIO_SCOPE_STORE_STREAM = 11,
 } helio_scope;
 
-enum { HELIO_SCOPES_END = 10 };
+enum { HELIO_SCOPES_END = 12 };
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
@@ -30,7 +32,9 @@ enum { HELIO_SCOPES_END = 10 };
     X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.") \
     X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector matches. It exists while the level is in force.") \
     X(LOSS, loss, 8, "instance,stream,cause", "source,endpoint", "Losses of one stream for one cause, kept until the instance ends.") \
-    X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has occurred.")
+    X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has occurred.") \
+    X(STORE, store, 10, "instance", "directory,fsync", "A message store: the files that an instance keeps messages in.") \
+    X(STORE_STREAM, store_stream, 11, "instance,stream", "", "A stream that a message store keeps.")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INSTANCE(X) \
@@ -906,6 +910,81 @@ typedef struct helio_incident_stats {
 
 enum { /* indexes of a incident's histograms */
     HELIO_INCIDENT_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_STORE(X) \
+    X(streams, GAUGE, "", 0, "streams", "", "", "Streams with a message in the last minute.") \
+    X(segments, GAUGE, "", 0, "segments", "", "", "Segment files of these streams.") \
+    X(segment_bytes, GAUGE, "bytes", 0, "segment_bytes", "", "", "Bytes of these segment files.") \
+    X(disk_bytes, GAUGE, "bytes", 0, "disk_bytes", "", "", "Size of the file system of the store's directory.") \
+    X(disk_free_bytes, GAUGE, "bytes", 0, "disk_free_bytes", "", "", "Bytes of that file system that the store may still use.") \
+    X(writes, COUNTER, "", 0, "writes", "", "", "Writes to files: batches, headers and indexes.") \
+    X(bytes_written, COUNTER, "bytes", 0, "bytes_written", "", "", "Bytes of these writes.") \
+    X(syncs, COUNTER, "", 0, "syncs", "", "", "Times a file was synchronized with the disk (fsync).") \
+    X(write_failures, COUNTER, "", 0, "write_failures", "", "", "Writes and syncs that failed. A failed write is repeated.") \
+    X(is_blocked, GAUGE, "", 0, "is_blocked", "", "", "1 while the store takes no messages because it cannot write.") \
+    X(segments_removed, COUNTER, "", 0, "segments_removed", "", "", "Segments removed by retention.") \
+    X(write_time, HISTOGRAM, "nanoseconds", 1, "write_time", "", "", "Duration of a write to a file.") \
+    X(sync_time, HISTOGRAM, "nanoseconds", 1, "sync_time", "", "", "Duration of a sync (fsync).")
+
+/* A message store: the files that an instance keeps messages in. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_store_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t streams;
+    _Atomic uint64_t segments;
+    _Atomic uint64_t segment_bytes;
+    _Atomic uint64_t disk_bytes;
+    _Atomic uint64_t disk_free_bytes;
+    _Atomic uint64_t writes;
+    _Atomic uint64_t bytes_written;
+    _Atomic uint64_t syncs;
+    _Atomic uint64_t write_failures;
+    _Atomic uint64_t is_blocked;
+    _Atomic uint64_t segments_removed;
+    _Atomic uint64_t write_time;
+    _Atomic uint64_t sync_time;
+} helio_store_stats;
+
+enum { /* indexes of a store's histograms */
+    HELIO_STORE_WRITE_TIME,
+    HELIO_STORE_SYNC_TIME,
+    HELIO_STORE_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_STORE_STREAM(X) \
+    X(messages_received, COUNTER, "messages", 0, "messages_received", "", "", "Messages taken from the receivers.") \
+    X(messages_kept, COUNTER, "messages", 0, "messages_kept", "", "", "Messages taken into the store.") \
+    X(messages_repeated, COUNTER, "messages", 0, "messages_repeated", "", "", "Messages that the store had already, as after its restart.") \
+    X(messages_refused, COUNTER, "messages", 0, "messages_refused", "", "", "Messages that the files cannot hold, because they are too large.") \
+    X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages that the receivers lost, so the store has a gap.") \
+    X(bytes_kept, COUNTER, "bytes", 0, "bytes_kept", "", "", "Payload bytes of the messages kept.") \
+    X(first_position, GAUGE, "messages", 0, "first_position", "", "", "Position of the oldest message in the files; 0: none.") \
+    X(last_position, GAUGE, "messages", 0, "last_position", "", "", "Position of the newest message.") \
+    X(written_position, GAUGE, "messages", 0, "written_position", "", "", "Position of the newest message in the files.") \
+    X(durable_position, GAUGE, "messages", 0, "durable_position", "", "", "Position of the newest message that survives a power failure; 0 with fsync=never.") \
+    X(durable_latency, HISTOGRAM, "nanoseconds", 2, "durable_latency", "", "", "Arrival of the oldest message of a list until all of the list are durable. With fsync=never: until they are written.")
+
+/* A stream that a message store keeps. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_store_stream_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t messages_received;
+    _Atomic uint64_t messages_kept;
+    _Atomic uint64_t messages_repeated;
+    _Atomic uint64_t messages_refused;
+    _Atomic uint64_t messages_lost;
+    _Atomic uint64_t bytes_kept;
+    _Atomic uint64_t first_position;
+    _Atomic uint64_t last_position;
+    _Atomic uint64_t written_position;
+    _Atomic uint64_t durable_position;
+    _Atomic uint64_t durable_latency;
+} helio_store_stream_stats;
+
+enum { /* indexes of a store_stream's histograms */
+    HELIO_STORE_STREAM_DURABLE_LATENCY,
+    HELIO_STORE_STREAM_HISTOGRAMS
 };
 
 /* Features of an object, without which some of its cells do not apply. */

@@ -63,6 +63,12 @@ static const helio_cell_shape incident_cells[] = {HELIO_STATS_INCIDENT(X)};
 #define RECORD helio_loss_stats
 static const helio_cell_shape loss_cells[] = {HELIO_STATS_LOSS(X)};
 #undef RECORD
+#define RECORD helio_store_stats
+static const helio_cell_shape store_cells[] = {HELIO_STATS_STORE(X)};
+#undef RECORD
+#define RECORD helio_store_stream_stats
+static const helio_cell_shape store_stream_cells[] = {HELIO_STATS_STORE_STREAM(X)};
+#undef RECORD
 #undef X
 
 typedef struct helio_scope_table {

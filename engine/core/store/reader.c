@@ -18,6 +18,7 @@ struct helio_store_reader {
     int folder;
     helio_store_by by;
     helio_store_span range;
+    uint64_t since_ns;
     helio_store_id *ids;
     size_t ids_count, next_id;
     helio_store_segment segment;
@@ -51,6 +52,10 @@ int helio_store_reader_open(const char *path, const helio_tsi *tsi, helio_store_
     }
     *out = reader;
     return 0;
+}
+
+void helio_store_reader_since(helio_store_reader *reader, uint64_t since_ns) {
+    reader->since_ns = since_ns;
 }
 
 static void leave_segment(helio_store_reader *reader) {
@@ -118,7 +123,8 @@ static bool overlaps(const helio_store_reader *reader, const helio_store_batch *
         [HELIO_STORE_BY_TIME] = batch->times,
     };
     const helio_store_span span = spans[reader->by];
-    return span.first <= reader->range.last && span.last >= reader->range.first;
+    return span.first <= reader->range.last && span.last >= reader->range.first &&
+           batch->times.last >= reader->since_ns;
 }
 
 static int read_batch(helio_store_reader *reader, const helio_store_batch *batch) {

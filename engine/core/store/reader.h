@@ -20,6 +20,8 @@ typedef struct helio_store_reader helio_store_reader;
  * version. */
 int helio_store_reader_open(const char *path, const helio_tsi *tsi, helio_store_by by,
                             helio_store_span range, helio_store_reader **out);
+/* Passes over batches without a message received at `since_ns` (ns since 1970) or later. */
+void helio_store_reader_since(helio_store_reader *reader, uint64_t since_ns);
 /* The next message; its texts are valid until the next call.  Returns 1, 0 at the end, or an error:
  * STATE when a segment is damaged. */
 int helio_store_reader_next(helio_store_reader *reader, helio_store_message *out,

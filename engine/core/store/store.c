@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -209,15 +210,22 @@ static int stream_close(helio_store_stream *stream) {
     return error;
 }
 
+int helio_store_stream_close(helio_store_stream *stream) {
+    helio_store_stream **at = &stream->store->streams;
+    while (*at != stream) {
+        at = &(*at)->next;
+    }
+    *at = stream->next;
+    return stream_close(stream);
+}
+
 int helio_store_close(helio_store *store) {
     if (!store) {
         return 0;
     }
     int error = 0;
     while (store->streams) {
-        helio_store_stream *stream = store->streams;
-        store->streams = stream->next;
-        const int one = stream_close(stream);
+        const int one = helio_store_stream_close(store->streams);
         error = error ? error : one;
     }
     if (store->folder >= 0) {
@@ -600,10 +608,7 @@ int helio_store_poll(helio_store *store, uint64_t now_ns) {
 
 int helio_store_retain(helio_store_stream *stream, uint64_t wall_ns) {
     const helio_store_options *options = &stream->store->options;
-    uint64_t bytes = stream->open.end;
-    for (size_t i = 0; i < stream->closed_count; i++) {
-        bytes += stream->closed[i].bytes;
-    }
+    uint64_t bytes = helio_store_usage_of(stream).bytes;
     size_t removed = 0;
     int error = 0;
     while (removed < stream->closed_count && !error) {
@@ -627,6 +632,59 @@ int helio_store_retain(helio_store_stream *stream, uint64_t wall_ns) {
                 stream->closed_count * sizeof *stream->closed);
     }
     return error;
+}
+
+static bool is_open(const helio_store *store, const helio_tsi *tsi) {
+    const helio_store_stream *stream = store->streams;
+    while (stream && !helio_tsi_equal(&stream->tsi, tsi)) {
+        stream = stream->next;
+    }
+    return stream != NULL;
+}
+
+static bool is_unchanged_since(const helio_store *store, const helio_store_id *id, uint64_t ns) {
+    char name[HELIO_STORE_NAME_BYTES];
+    struct stat about;
+    return fstatat(store->folder, helio_store_name(name, id, "seg"), &about, AT_SYMLINK_NOFOLLOW) ==
+               0 &&
+           (uint64_t)about.st_mtim.tv_sec * 1000000000 + (uint64_t)about.st_mtim.tv_nsec < ns;
+}
+
+int helio_store_retain_closed(helio_store *store, uint64_t wall_ns, uint64_t *removed) {
+    const uint64_t retain_ns = store->options.retain_ns;
+    if (retain_ns == 0 || retain_ns >= wall_ns) {
+        return 0;
+    }
+    helio_store_id *ids;
+    size_t count;
+    int error = helio_store_list(store->folder, NULL, &ids, &count);
+    /* The oldest of a stream come first.  One that stays keeps those after it. */
+    const helio_tsi *stays = NULL;
+    for (size_t i = 0; i < count && !error; i++) {
+        const helio_store_id *id = &ids[i];
+        if (is_open(store, &id->tsi) || (stays && helio_tsi_equal(stays, &id->tsi))) {
+            continue;
+        }
+        if (!is_unchanged_since(store, id, wall_ns - retain_ns)) {
+            stays = &id->tsi;
+            continue;
+        }
+        error = remove_file(store, id, "seg");
+        if (!error) {
+            (void)remove_file(store, id, "idx");
+            ++*removed;
+        }
+    }
+    free(ids);
+    return error;
+}
+
+helio_store_usage helio_store_usage_of(const helio_store_stream *stream) {
+    helio_store_usage usage = {stream->closed_count + (stream->file >= 0), stream->open.end};
+    for (size_t i = 0; i < stream->closed_count; i++) {
+        usage.bytes += stream->closed[i].bytes;
+    }
+    return usage;
 }
 
 /* ---- positions ---- */

@@ -83,6 +83,9 @@ int helio_store_close(helio_store *store);
 int helio_store_stream_open(helio_store *store, const helio_tsi *tsi, const char *source,
                             helio_store_stream **out);
 
+/* Writes the batch and closes the stream, which is gone even after an error.  Its files stay. */
+int helio_store_stream_close(helio_store_stream *stream);
+
 /* Appends a message and stores its position.  Returns 0: the message is in the batch or written;
  * else it was not taken.  A batch that cannot be written is an error of the next append.  Returns
  * SIZE, NOMEM, SYSTEM, or STATE: closed for writing. */
@@ -95,6 +98,16 @@ int helio_store_flush(helio_store_stream *stream);
 /* Removes the oldest segments beyond the limits, but never the one being written.  Returns 0 or
  * SYSTEM. */
 int helio_store_retain(helio_store_stream *stream, uint64_t wall_ns);
+
+/* Removes old segments of all streams that are not open, the last segment included: those whose file
+ * was not changed for retain_ns.  Counts the removed in *removed.  Returns 0, SYSTEM or NOMEM. */
+int helio_store_retain_closed(helio_store *store, uint64_t wall_ns, uint64_t *removed);
+
+/* Segments of the stream, and their bytes. */
+typedef struct helio_store_usage {
+    uint64_t segments, bytes;
+} helio_store_usage;
+helio_store_usage helio_store_usage_of(const helio_store_stream *stream);
 
 /* Positions: a stream's messages are 1, 2, 3...  The oldest kept, the last appended, the last
  * written, and the last that survives a power failure; 0: none. */

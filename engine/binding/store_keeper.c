@@ -1,0 +1,176 @@
+/* heliograph.engine._store.Keeper: an instance whose receivers' messages go to a store. */
+#include "store.h"
+
+#include <heliograph/heliograph.h>
+
+#include "keep/keeper.h"
+
+typedef struct store_keeper {
+    PyObject_HEAD helio_instance *instance;
+    helio_keeper *keeper;
+    /* A call is under way, without the GIL. */
+    bool is_busy;
+} store_keeper;
+
+/* Begins a call; false: it is closed, or another thread uses it. */
+static bool enter(store_keeper *self) {
+    if (!self->keeper) {
+        PyErr_SetString(PyExc_ValueError, "the store is closed");
+    } else if (self->is_busy) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread uses the store");
+    } else {
+        self->is_busy = true;
+    }
+    return self->keeper && !PyErr_Occurred();
+}
+
+static PyObject *counts_row(const helio_keeper_counts *counts, const char *reason) {
+    return Py_BuildValue(
+        "(KKKKKKKKKKs)", (unsigned long long)counts->streams,
+        (unsigned long long)counts->messages_received, (unsigned long long)counts->messages_kept,
+        (unsigned long long)counts->messages_repeated, (unsigned long long)counts->messages_refused,
+        (unsigned long long)counts->messages_lost, (unsigned long long)counts->messages_waiting,
+        (unsigned long long)counts->bytes_kept, (unsigned long long)counts->bytes_written,
+        (unsigned long long)counts->segments_removed, reason);
+}
+
+static int close_keeper(store_keeper *self, helio_keeper_counts *last) {
+    helio_keeper *keeper = self->keeper;
+    helio_instance *instance = self->instance;
+    self->keeper = NULL;
+    self->instance = NULL;
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_keeper_close(keeper, last);
+    helio_instance_destroy(instance);
+    Py_END_ALLOW_THREADS;
+    return error;
+}
+
+static PyObject *keeper_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"path",          "options",      "fsync",     "batch_bytes", "batch_ns",
+                            "segment_bytes", "retain_bytes", "retain_ns", "cut_damage",  NULL};
+    PyObject *path;
+    const char *options;
+    int fsync, cut_damage;
+    Py_ssize_t batch_bytes;
+    unsigned long long batch_ns, segment_bytes, retain_bytes, retain_ns;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&zinKKKKp:Keeper", names,
+                                     PyUnicode_FSConverter, &path, &options, &fsync, &batch_bytes,
+                                     &batch_ns, &segment_bytes, &retain_bytes, &retain_ns,
+                                     &cut_damage)) {
+        return NULL;
+    }
+    store_keeper *self = NULL;
+    if (fsync < HELIO_STORE_FSYNC_BATCH || fsync > HELIO_STORE_FSYNC_NEVER || batch_bytes < 0) {
+        PyErr_SetString(PyExc_ValueError, "fsync or batch_bytes is out of range");
+    } else {
+        self = (store_keeper *)type->tp_alloc(type, 0);
+    }
+    if (!self) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    const helio_store_options store = {
+        .fsync = (helio_store_fsync)fsync,
+        .batch_bytes = (size_t)batch_bytes,
+        .batch_time_ns = batch_ns,
+        .segment_bytes = segment_bytes,
+        .retain_bytes = retain_bytes,
+        .retain_ns = retain_ns,
+        .cut_damage = cut_damage,
+    };
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_instance_create(options, &self->instance);
+    if (!error) {
+        error = helio_keeper_create(self->instance, PyBytes_AS_STRING(path), &store, NULL,
+                                    &self->keeper);
+    }
+    Py_END_ALLOW_THREADS;
+    Py_DECREF(path);
+    if (error) {
+        store_raise(error);
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static void keeper_dealloc(store_keeper *self) {
+    (void)close_keeper(self, NULL);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *keeper_add(store_keeper *self, PyObject *args) {
+    const char *endpoint, *topic, *options;
+    if (!PyArg_ParseTuple(args, "ssz:add", &endpoint, &topic, &options) || !enter(self)) {
+        return NULL;
+    }
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_keeper_add(self->keeper, endpoint, topic, options);
+    Py_END_ALLOW_THREADS;
+    self->is_busy = false;
+    if (error) {
+        return store_raise(error);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *keeper_step(store_keeper *self, PyObject *args) {
+    long long timeout_ns;
+    if (!PyArg_ParseTuple(args, "L:step", &timeout_ns) || !enter(self)) {
+        return NULL;
+    }
+    int taken;
+    Py_BEGIN_ALLOW_THREADS;
+    taken = helio_keeper_step(self->keeper, timeout_ns);
+    Py_END_ALLOW_THREADS;
+    self->is_busy = false;
+    return taken < 0 ? store_raise(taken) : PyLong_FromLong(taken);
+}
+
+static PyObject *keeper_look(store_keeper *self, PyObject *unused) {
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    self->is_busy = false;
+    const helio_keeper_counts counts = helio_keeper_look(self->keeper);
+    return counts_row(&counts, helio_keeper_reason(self->keeper));
+}
+
+static PyObject *keeper_close(store_keeper *self, PyObject *unused) {
+    (void)unused;
+    if (!self->keeper) {
+        Py_RETURN_NONE;
+    }
+    if (!enter(self)) {
+        return NULL;
+    }
+    helio_keeper_counts last = {0};
+    const int error = close_keeper(self, &last);
+    self->is_busy = false;
+    return error ? store_raise(error) : counts_row(&last, "");
+}
+
+static PyMethodDef methods[] = {
+    {"add", (PyCFunction)keeper_add, METH_VARARGS, "add(endpoint, topic, options): keep a topic."},
+    {"step", (PyCFunction)keeper_step, METH_VARARGS,
+     "step(timeout_ns): keep what has arrived; returns the number of messages."},
+    {"look", (PyCFunction)keeper_look, METH_NOARGS, "Counts, and why it is blocked."},
+    {"close", (PyCFunction)keeper_close, METH_NOARGS,
+     "Write and acknowledge what it has, and stop; returns the final counts."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject store_keeper_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "heliograph.engine._store.Keeper",
+    .tp_basicsize = sizeof(store_keeper),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "An instance whose receivers' messages go to a store.",
+    .tp_new = keeper_new,
+    .tp_dealloc = (destructor)keeper_dealloc,
+    .tp_methods = methods,
+};

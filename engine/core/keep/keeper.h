@@ -1,0 +1,52 @@
+/* Keeps the messages of receivers in a store (docs/store.md), and acknowledges those that are
+ * durable.
+ *
+ * The keeper is one more receiver of the streams that it keeps, with ack=app.  A source that asks
+ * for acknowledgements holds its messages until then; no source needs a store to run.
+ *
+ * The receivers have receive queues, so the engine's thread never waits for the disk.  While the
+ * disk refuses writes, messages stay in the queue and the source is not acknowledged.
+ *
+ * One thread at a time uses a keeper. */
+#ifndef HELIO_KEEP_KEEPER_H
+#define HELIO_KEEP_KEEPER_H
+
+#include <heliograph/heliograph.h>
+
+#include "store/store.h"
+
+typedef struct helio_keeper helio_keeper;
+
+/* What a keeper has done since it was created. */
+typedef struct helio_keeper_counts {
+    uint64_t streams;
+    uint64_t messages_received, messages_kept, messages_repeated, messages_refused, messages_lost;
+    uint64_t bytes_kept, writes, bytes_written, syncs, write_failures, segments_removed;
+    /* Messages kept that are not durable yet (fsync=never: not written). */
+    uint64_t messages_waiting;
+    /* It takes no messages, because it cannot write. */
+    bool is_blocked;
+} helio_keeper_counts;
+
+/* Opens the store of the directory for the receivers of `instance`, in any mode.  `os`: NULL, or
+ * calls that stand for the operating system's; it is kept.  Close it with helio_keeper_close, before
+ * the instance is destroyed.  Returns as helio_store_open. */
+int helio_keeper_create(helio_instance *instance, const char *path,
+                        const helio_store_options *options, const helio_store_os *os,
+                        helio_keeper **out);
+/* Keeps a topic.  Returns as helio_receiver_create. */
+int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *topic,
+                     const char *options);
+/* Takes what has arrived, waits for the first message at most timeout_ns, writes batches that are
+ * due, and acknowledges.  Returns the number of messages taken.  A write that fails is no error: the
+ * keeper is blocked and repeats it.  Errors: STATE (a stream is damaged, or was closed after a failed
+ * fsync: the store must be opened again), NOMEM. */
+int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns);
+helio_keeper_counts helio_keeper_look(const helio_keeper *keeper);
+/* Why it is blocked; "" while it is not. */
+const char *helio_keeper_reason(const helio_keeper *keeper);
+/* Writes and acknowledges what it has, and frees everything.  `last`: the final counts, or NULL.
+ * Returns the first error.  Accepts no keeper. */
+int helio_keeper_close(helio_keeper *keeper, helio_keeper_counts *last);
+
+#endif

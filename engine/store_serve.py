@@ -1,0 +1,187 @@
+"""`heliograph store serve`: keeps topics in the files of a store until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from heliograph.engine.store_server import Counts, StoreServer
+
+__all__ = ["add_serve"]
+
+Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_LOOK_SECONDS = 0.2
+"""Longest time until a signal is obeyed."""
+_SHOW_SECONDS = 1.0
+_TIMES = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZES = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+_EPILOG = """\
+A source needs no store to run. To have each message in two of three stores before it leaves the source's history, run
+three stores on three hosts, and give the source the option acks=2. The instances need different names.
+
+example:
+  heliograph store serve /var/lib/heliograph/store "rmm://239.192.77.1:7500?interface=eth0" PRICES.FX PRICES.EQ \\
+      --retain-time 7d
+  heliograph store ls /var/lib/heliograph/store
+"""
+
+
+def add_serve(actions: Actions) -> None:
+    """Add ``heliograph store serve``."""
+    parser = actions.add_parser(
+        "serve",
+        help="keep the messages of topics, and acknowledge them when they are durable",
+        description="Keep the messages of topics in a store until Ctrl-C or SIGTERM. The store receives beside the "
+        "other receivers. It acknowledges messages when they are durable.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("dir", type=Path, metavar="DIR", help="directory of the store; created when there is none")
+    parser.add_argument("endpoint", metavar="ENDPOINT", help="address to receive on, as for `heliograph sub`")
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="name of a topic")
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the engine; may be repeated; `heliograph info` lists them",
+    )
+    parser.add_argument(
+        "--fsync",
+        choices=("batch", "always", "never"),
+        default="batch",
+        help="when messages are durable: after the fsync of their batch (default), each after its own, or when written",
+    )
+    parser.add_argument(
+        "--batch-bytes", type=_size, default=1 << 16, metavar="SIZE", help="write at this size (default: 64k)"
+    )
+    parser.add_argument(
+        "--batch-time",
+        type=_time,
+        default=0.01,
+        metavar="TIME",
+        help="write at this age, such as 0.01s (default)",
+    )
+    parser.add_argument(
+        "--segment-bytes", type=_size, default=64 << 20, metavar="SIZE", help="size of a file (default: 64M)"
+    )
+    parser.add_argument(
+        "--retain-bytes", type=_size, default=0, metavar="SIZE", help="remove old segments of a stream above this size"
+    )
+    parser.add_argument(
+        "--retain-time", type=_time, default=0.0, metavar="TIME", help="remove segments older than this, such as 7d"
+    )
+    parser.add_argument(
+        "--cut-damage", action="store_true", help="cut a damaged end of a stream instead of refusing the stream"
+    )
+    parser.add_argument("--json", action="store_true", help="print the totals as a JSON object at the end")
+    parser.set_defaults(run=_run)
+
+
+def _time(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if not match or not 0.0 < float(match[1]) * _TIMES[match[2]] <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 0.5s, 30m, 12h or 7d")
+    return float(match[1]) * _TIMES[match[2]]
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([kMGT]?)", text)
+    if not match or not 0 < int(match[1]) * _SIZES[match[2]] < 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 65536, 64k, 64M or 10G")
+    return int(match[1]) * _SIZES[match[2]]
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from heliograph.engine.options import by_owner
+    from heliograph.engine.store_server import StoreServer
+
+    instances, receivers = by_owner(arguments.option)
+    _allow_many_files()
+    stopped: list[int] = []
+    with StoreServer(
+        arguments.dir,
+        fsync=arguments.fsync,
+        batch_bytes=arguments.batch_bytes,
+        batch_time=arguments.batch_time,
+        segment_bytes=arguments.segment_bytes,
+        retain_bytes=arguments.retain_bytes,
+        retain_time=arguments.retain_time,
+        cut_damage=arguments.cut_damage,
+        **{"name": f"store-{os.getpid()}", **instances},
+    ) as server:
+        for topic in arguments.topics:
+            server.keep(arguments.endpoint, topic, **receivers)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: stopped.append(number))
+        print(f"keeping {', '.join(map(_printable, arguments.topics))} in {arguments.dir}", file=sys.stderr, flush=True)
+        _keep(server, stopped)
+    counts = server.counts()
+    if arguments.json:
+        print(json.dumps(asdict(counts)))
+    else:
+        print(_text(counts), file=sys.stderr)
+    return 0
+
+
+def _keep(server: StoreServer, stopped: list[int]) -> None:
+    """Keep messages until a signal comes. On a terminal, show the counts each second."""
+    shown = time.monotonic()
+    blocked = ""
+    while not stopped:
+        server.step(_LOOK_SECONDS)
+        now = time.monotonic()
+        if now - shown < _SHOW_SECONDS:
+            continue
+        shown = now
+        counts = server.counts()
+        if bool(counts.blocked) != bool(blocked):
+            _status("")
+            print(counts.blocked or "the store writes again", file=sys.stderr, flush=True)
+        blocked = counts.blocked
+        _status(_text(counts))
+    _status("")
+
+
+def _text(counts: Counts) -> str:
+    parts = [f"{counts.kept:,} messages kept", f"{counts.bytes_written:,} bytes written"]
+    parts += [
+        f"{number:,} {text}"
+        for number, text in (
+            (counts.waiting, "not durable yet"),
+            (counts.repeated, "repeated"),
+            (counts.refused, "refused"),
+            (counts.lost, "lost"),
+        )
+        if number
+    ]
+    return ", ".join(parts)
+
+
+def _status(text: str) -> None:
+    """Show a line on a terminal in place of the last one; an empty text removes it."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _allow_many_files() -> None:
+    """A stream takes a file: allow as many as the system grants."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,157 @@
+"""Store server: keeps the messages of topics in the files of a directory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from heliograph.engine import _store
+from heliograph.engine.options import OptionValue, encode
+
+__all__ = ["Counts", "StoreServer"]
+
+_FSYNC = {"batch": 0, "always": 1, "never": 2}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a store server has done since it started.
+
+    Attributes:
+        streams: Streams with a message in the last minute.
+        received: Messages taken from the receivers: the sum of the next three.
+        kept: Messages taken into the store.
+        repeated: Messages that the store had already, as after its restart.
+        refused: Messages that the files cannot hold, because they are too large.
+        lost: Messages that the receivers lost; the store has a gap there.
+        waiting: Messages kept that are not durable yet.
+        bytes_kept: Payload bytes of the messages kept.
+        bytes_written: Bytes written to files.
+        segments_removed: Segments that retention removed.
+        blocked: Why nothing can be written; empty when nothing is wrong.
+    """
+
+    streams: int
+    received: int
+    kept: int
+    repeated: int
+    refused: int
+    lost: int
+    waiting: int
+    bytes_kept: int
+    bytes_written: int
+    segments_removed: int
+    blocked: str
+
+
+class StoreServer:
+    """Receives topics beside their other receivers, writes the messages to files and acknowledges them when durable.
+
+    A source needs no store to run. With its option ``acks`` it holds messages until that number of receivers, for
+    instance two of three stores, have acknowledged them. One thread at a time may use an object. Use it in a ``with``
+    block, or call `close`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: Literal["batch", "always", "never"] = "batch",
+        batch_bytes: int = 65536,
+        batch_time: float = 0.01,
+        segment_bytes: int = 64 << 20,
+        retain_bytes: int = 0,
+        retain_time: float = 0.0,
+        cut_damage: bool = False,
+        name: str | None = None,
+        **options: OptionValue,
+    ) -> None:
+        """Open the store, which is created when there is none.
+
+        Args:
+            path: Directory; its parent exists.
+            fsync: When messages are durable and acknowledged: after the fsync of their batch, each after an fsync of
+                its own, or when they are written (``never``; a power failure can lose them).
+            batch_bytes: A batch is written when it has this many bytes, at most 2^27.
+            batch_time: A batch is written at this age, seconds.
+            segment_bytes: A new segment begins at this size.
+            retain_bytes: Retention removes the oldest segments of a stream above this size; 0: no limit.
+            retain_time: Retention removes segments whose messages are older, seconds; 0: no limit.
+            cut_damage: Cut a damaged end of a stream instead of refusing the stream.
+            name: Name of the instance.
+            options: Other options of instances, see docs/options.md.
+
+        Raises:
+            UsageError: Another process writes the store, or it has another version.
+            OptionError: A value is out of range.
+            SystemCallError: The directory or a file cannot be used.
+            ResourceError: Memory or the stats segment could not be allocated.
+        """
+        Path(path).mkdir(exist_ok=True)
+        self._final: Counts | None = None
+        self._keeper = _store.Keeper(
+            path,
+            encode({"name": name, **options}),
+            _FSYNC[fsync],
+            batch_bytes,
+            int(batch_time * 1e9),
+            segment_bytes,
+            retain_bytes,
+            int(retain_time * 1e9),
+            cut_damage,
+        )
+
+    def keep(self, endpoint: str, topic: str, **options: OptionValue) -> None:
+        """Keep a topic.
+
+        Args:
+            endpoint: Address to receive on, as for `Instance.receiver`.
+            topic: Name of the topic.
+            options: Options of receivers, see docs/options.md. ``ack`` is ``app``.
+
+        Raises:
+            EndpointError: The endpoint is malformed, or its address cannot be used.
+            OptionError: An option is unknown or its value invalid, or the topic's name is invalid.
+            SystemCallError: A system call failed.
+        """
+        self._keeper.add(endpoint, topic, encode(options))
+
+    def step(self, timeout: float = 0.1) -> int:
+        """Keep what has arrived; wait for the first message at most `timeout` seconds.
+
+        To be called again and again. While the disk refuses writes, the messages wait in the receivers; `counts` says
+        why.
+
+        Returns:
+            The number of messages.
+
+        Raises:
+            UsageError: A stream in the store is damaged, or an fsync failed: close the store and open it again.
+        """
+        return self._keeper.step(int(timeout * 1e9))
+
+    def counts(self) -> Counts:
+        """What it has done since it started; after `close`, the final counts."""
+        return self._final or Counts(*self._keeper.look())
+
+    def close(self) -> None:
+        """Keep what is in the receive queues, write and acknowledge everything, and stop. Idempotent.
+
+        Raises:
+            SystemCallError: The last batches could not be written. Sources with ``acks`` have no acknowledgement of
+                them.
+        """
+        last = self._keeper.close()
+        if last:
+            self._final = Counts(*last)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

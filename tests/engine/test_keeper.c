@@ -1,0 +1,407 @@
+/* The keeper of a store: what it keeps, acknowledges and recognizes, with a disk that is full or
+ * fails. */
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <heliograph/errors.h>
+
+#include "io/kernel_clock.h"
+#include "keep/keeper_parts.h"
+#include "store/reader.h"
+
+enum { WINDOW = 64 };
+
+static char folder[64];
+static int groups;
+static char endpoint[96];
+static helio_instance *sending, *keeping;
+static helio_transmitter *transmitter;
+static helio_keeper *keeper;
+static uint64_t sent;
+
+/* ---- a disk that fails ---- */
+
+static bool is_full, fails_to_sync;
+
+static int disk_create(void *context, int at, const char *name, int flags) {
+    return helio_store_system.create(context, at, name, flags);
+}
+
+static ssize_t disk_write(void *context, int file, const void *bytes, size_t count, off_t at) {
+    (void)context;
+    errno = ENOSPC;
+    return is_full ? -1 : pwrite(file, bytes, count, at);
+}
+
+static int disk_sync(void *context, int file) {
+    (void)context, (void)file;
+    errno = EIO;
+    return fails_to_sync ? -1 : 0;
+}
+
+static int disk_truncate(void *context, int file, off_t bytes) {
+    return helio_store_system.truncate(context, file, bytes);
+}
+
+static int disk_remove(void *context, int at, const char *name) {
+    return helio_store_system.remove(context, at, name);
+}
+
+static const helio_store_os disk = {NULL,      disk_create,   disk_write,
+                                    disk_sync, disk_truncate, disk_remove};
+
+/* ---- a source and a keeper ---- */
+
+static void remove_folder(void) {
+    DIR *listing = opendir(folder);
+    for (const struct dirent *entry; listing && (entry = readdir(listing));) {
+        unlinkat(dirfd(listing), entry->d_name, 0);
+    }
+    if (listing) {
+        closedir(listing);
+    }
+    rmdir(folder);
+}
+
+static helio_instance *instance_of(const char *name) {
+    char options[128];
+    snprintf(options, sizeof options, "mode=poll&segment_bytes=4194304&flight_keep=0&name=%s",
+             name);
+    helio_instance *instance;
+    CHECK_EQUAL(helio_instance_create(options, &instance), 0);
+    return instance;
+}
+
+static helio_store_options small_batches(void) {
+    helio_store_options options = helio_store_defaults();
+    options.batch_bytes = 1000;
+    options.batch_time_ns = 1000000;
+    options.segment_bytes = 8000;
+    return options;
+}
+
+static void open_keeper(const helio_store_options *options) {
+    keeping = instance_of("store");
+    CHECK_EQUAL(helio_keeper_create(keeping, folder, options, &disk, &keeper), 0);
+    CHECK_EQUAL(helio_keeper_add(keeper, endpoint, "T", NULL), 0);
+}
+
+static void close_keeper(void) {
+    CHECK_EQUAL(helio_keeper_close(keeper, NULL), 0);
+    helio_instance_destroy(keeping);
+    keeper = NULL;
+    keeping = NULL;
+}
+
+static void begin(void) {
+    snprintf(folder, sizeof folder, "/tmp/helio-keeper-XXXXXX");
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(endpoint, sizeof endpoint, "rmm://239.192.33.7:%u?interface=127.0.0.1&ttl=0",
+             (unsigned)(20000 + getpid() % 20000 + groups++));
+    is_full = fails_to_sync = false;
+    sent = 0;
+    sending = instance_of("source");
+    CHECK_EQUAL(helio_transmitter_create(sending, endpoint, "T", "acks=1&send_window=64&linger=0",
+                                         &transmitter),
+                0);
+}
+
+static void end(void) {
+    close_keeper();
+    helio_transmitter_destroy(transmitter);
+    helio_instance_destroy(sending);
+    remove_folder();
+}
+
+/* Sends at most `count` messages, each in a packet of its own; ends early when the history is full. */
+static void send(uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "message %06llu", (unsigned long long)sent);
+        if (helio_transmitter_send(transmitter, text, strlen(text)) != 0) {
+            break;
+        }
+        sent++;
+        helio_instance_poll(sending);
+    }
+}
+
+/* Both run until the keeper has received `messages`; false: not within ten seconds. */
+static bool run_until(uint64_t messages) {
+    const int64_t end_ns = helio_monotonic_ns() + 10 * HELIO_SECOND;
+    while (helio_keeper_look(keeper).messages_received < messages ||
+           helio_keeper_look(keeper).messages_waiting > 0) {
+        CHECK(helio_keeper_step(keeper, 100000) >= 0);
+        helio_instance_poll(sending);
+        if (helio_monotonic_ns() > end_ns) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void run_for(int64_t ns) {
+    const int64_t end_ns = helio_monotonic_ns() + ns;
+    while (helio_monotonic_ns() < end_ns) {
+        CHECK(helio_keeper_step(keeper, 100000) >= 0);
+        helio_instance_poll(sending);
+    }
+}
+
+/* All acknowledged: the source forgets them. */
+static bool is_acked(void) {
+    for (int i = 0; i < 2000; i++) {
+        helio_keeper_step(keeper, 0);
+        if (helio_transmitter_wait_acked(transmitter, 1, 1000000) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static helio_tsi stream_of_source(void) {
+    unsigned gsi[HELIO_GSI_BYTES], port;
+    CHECK_EQUAL(sscanf(helio_transmitter_stream(transmitter), "%2x%2x%2x%2x%2x%2x:%u", &gsi[0],
+                       &gsi[1], &gsi[2], &gsi[3], &gsi[4], &gsi[5], &port),
+                7);
+    helio_tsi tsi = {.port = (uint16_t)port};
+    for (int i = 0; i < HELIO_GSI_BYTES; i++) {
+        tsi.gsi[i] = (uint8_t)gsi[i];
+    }
+    return tsi;
+}
+
+/* The files have the messages 0 to sent - 1, each once, in order. */
+static void check_files(void) {
+    const helio_tsi tsi = stream_of_source();
+    helio_store_reader *reader;
+    CHECK_EQUAL(helio_store_reader_open(folder, &tsi, HELIO_STORE_BY_POSITION,
+                                        (helio_store_span){0, UINT64_MAX}, &reader),
+                0);
+    helio_store_message message;
+    uint64_t position, next = 0;
+    while (helio_store_reader_next(reader, &message, &position) == 1) {
+        char text[32];
+        snprintf(text, sizeof text, "message %06llu", (unsigned long long)next);
+        CHECK_EQUAL(message.number, next);
+        CHECK_EQUAL(position, next + 1);
+        CHECK(message.bytes == strlen(text) && memcmp(message.payload, text, message.bytes) == 0);
+        CHECK(message.topic_bytes == 1 && message.topic[0] == 'T');
+        CHECK(message.submit_ns > 0 && message.receive_ns >= message.submit_ns);
+        next++;
+    }
+    helio_store_reader_close(reader);
+    CHECK_EQUAL(next, sent);
+}
+
+/* ---- tests ---- */
+
+static void what_is_received_is_written_and_then_acknowledged(void) {
+    begin();
+    const helio_store_options options = small_batches();
+    open_keeper(&options);
+    for (int i = 0; i < 40; i++) {
+        send(WINDOW / 2);
+        CHECK(run_until(sent) && is_acked());
+    }
+    CHECK_EQUAL(sent, 40 * WINDOW / 2); /* many times the history: it was acknowledged */
+    CHECK(is_acked());
+    const helio_keeper_counts counts = helio_keeper_look(keeper);
+    CHECK_EQUAL(counts.messages_kept, sent);
+    CHECK_EQUAL(counts.messages_repeated + counts.messages_refused + counts.messages_lost, 0);
+    CHECK(counts.writes < sent / 2); /* in batches */
+    CHECK(counts.syncs >= counts.writes / 3);
+    check_files();
+    end();
+}
+
+static void nothing_is_acknowledged_before_it_is_durable(void) {
+    begin();
+    helio_store_options options = small_batches();
+    options.batch_bytes = 1 << 20;
+    options.batch_time_ns = UINT64_C(3600) * HELIO_SECOND;
+    open_keeper(&options);
+    send(10);
+    run_for(300 * HELIO_MILLISECOND);
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_kept, 10);
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_waiting, 10);
+    CHECK(helio_transmitter_wait_acked(transmitter, 1, 0) == HELIO_ERR_TIMEOUT);
+    end();
+}
+
+static void messages_that_the_files_have_are_recognized(void) {
+    begin();
+    const helio_store_options options = small_batches();
+    /* A store that stopped before its acknowledgements: messages 0 to 9 of T, and others. */
+    helio_store *store;
+    helio_store_stream *stream;
+    const helio_tsi tsi = stream_of_source();
+    CHECK_EQUAL(helio_store_open(folder, &options, &disk, &store), 0);
+    CHECK_EQUAL(helio_store_stream_open(store, &tsi, "", &stream), 0);
+    const uint64_t now = (uint64_t)helio_wall_ns();
+    for (uint64_t i = 0; i < 10; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "message %06llu", (unsigned long long)i);
+        const helio_store_message message = {.topic = "T",
+                                             .topic_bytes = 1,
+                                             .number = i,
+                                             .submit_ns = now,
+                                             .receive_ns = now + 1,
+                                             .payload = text,
+                                             .bytes = strlen(text)};
+        uint64_t position;
+        CHECK_EQUAL(helio_store_append(stream, &message, 0, &position), 0);
+    }
+    CHECK_EQUAL(helio_store_close(store), 0);
+    send(20);
+    open_keeper(&options);
+    CHECK(run_until(20));
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_repeated, 10);
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_kept, 10);
+    CHECK(is_acked());
+    check_files();
+    end();
+}
+
+static void a_full_disk_stops_the_source_and_loses_nothing(void) {
+    begin();
+    const helio_store_options options = small_batches();
+    open_keeper(&options);
+    send(20);
+    CHECK(run_until(20));
+    is_full = true;
+    for (int i = 0; i < 30; i++) {
+        send(WINDOW);
+        run_for(10 * HELIO_MILLISECOND);
+    }
+    CHECK(sent < 20 + 2 * WINDOW); /* it waits for acknowledgements */
+    const helio_keeper_counts counts = helio_keeper_look(keeper);
+    CHECK(counts.is_blocked);
+    CHECK(counts.write_failures > 0);
+    CHECK(strstr(helio_keeper_reason(keeper), "No space left on device") != NULL);
+    is_full = false;
+    CHECK(run_until(sent));
+    CHECK(!helio_keeper_look(keeper).is_blocked);
+    CHECK(helio_keeper_reason(keeper)[0] == '\0');
+    CHECK(is_acked());
+    send(WINDOW / 2);
+    CHECK(run_until(sent));
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_repeated, 0);
+    check_files();
+    end();
+}
+
+static void after_a_failed_fsync_the_store_has_to_be_opened_again(void) {
+    begin();
+    const helio_store_options options = small_batches();
+    open_keeper(&options);
+    send(20);
+    CHECK(run_until(20));
+    fails_to_sync = true;
+    int result = 0;
+    for (int i = 0; i < 1000 && result >= 0; i++) {
+        send(1);
+        result = helio_keeper_step(keeper, HELIO_MILLISECOND);
+        helio_instance_poll(sending);
+    }
+    CHECK_EQUAL(result, HELIO_ERR_STATE);
+    fails_to_sync = false;
+    (void)helio_keeper_close(keeper, NULL);
+    helio_instance_destroy(keeping);
+    open_keeper(&options);
+    send(10);
+    CHECK(is_acked());
+    check_files();
+    end();
+}
+
+static void a_stream_without_messages_is_closed_and_comes_back(void) {
+    begin();
+    const helio_store_options options = small_batches();
+    open_keeper(&options);
+    send(20);
+    CHECK(run_until(20));
+    CHECK_EQUAL(helio_keeper_look(keeper).streams, 1);
+    keeper->streams->used_ns -= 61 * HELIO_SECOND;
+    keeper->tended_ns -= 2 * HELIO_SECOND;
+    CHECK(helio_keeper_step(keeper, 0) >= 0);
+    CHECK_EQUAL(helio_keeper_look(keeper).streams, 0);
+    CHECK(keeper->sources->topics == NULL);
+    send(20);
+    CHECK(run_until(40));
+    CHECK_EQUAL(helio_keeper_look(keeper).streams, 1);
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_repeated, 0);
+    check_files();
+    end();
+}
+
+static void retention_removes_old_segments_and_those_of_ended_streams(void) {
+    begin();
+    helio_store_options options = small_batches();
+    options.retain_bytes = 20000;
+    options.retain_ns = UINT64_C(3600) * HELIO_SECOND;
+    /* A stream that ended two hours ago. */
+    static const helio_tsi ended = {{1, 2, 3, 4, 5, 6}, 7};
+    helio_store *store;
+    helio_store_stream *stream;
+    CHECK_EQUAL(helio_store_open(folder, &options, &disk, &store), 0);
+    CHECK_EQUAL(helio_store_stream_open(store, &ended, "", &stream), 0);
+    const helio_store_message message = {
+        .topic = "T", .topic_bytes = 1, .payload = "x", .bytes = 1};
+    uint64_t position;
+    CHECK_EQUAL(helio_store_append(stream, &message, 0, &position), 0);
+    CHECK_EQUAL(helio_store_close(store), 0);
+    char path[160];
+    snprintf(path, sizeof path, "%s/010203040506-7-0000000000000001.seg", folder);
+    const struct timespec before = {helio_wall_ns() / HELIO_SECOND - 7200, 0};
+    const struct timespec times[2] = {before, before};
+    CHECK_EQUAL(utimensat(AT_FDCWD, path, times, 0), 0);
+    open_keeper(&options);
+    CHECK_EQUAL(access(path, F_OK), -1);
+    CHECK_EQUAL(helio_keeper_look(keeper).segments_removed, 1);
+    for (int i = 0; i < 40; i++) {
+        send(WINDOW / 2);
+        CHECK(run_until(sent) && is_acked());
+    }
+    keeper->tended_ns -= 2 * HELIO_SECOND;
+    CHECK(helio_keeper_step(keeper, 0) >= 0);
+    CHECK(helio_keeper_look(keeper).segments_removed > 1);
+    CHECK(helio_store_usage_of(keeper->streams->files).bytes <= 20000 + 8000);
+    end();
+}
+
+static void the_statistics_have_the_counts(void) {
+    begin();
+    const helio_store_options options = small_batches();
+    open_keeper(&options);
+    send(20);
+    CHECK(run_until(20));
+    CHECK_EQUAL(helio_keeper_publish(keeper), 0);
+    const helio_store_stats *store = keeper->object.record;
+    CHECK_EQUAL(helio_cell(&store->streams), 1);
+    CHECK(helio_cell(&store->bytes_written) > 20 * 14);
+    CHECK(helio_cell(&store->disk_bytes) >= helio_cell(&store->disk_free_bytes));
+    const helio_store_stream_stats *stream = keeper->streams->object.record;
+    CHECK_EQUAL(helio_cell(&stream->messages_received), 20);
+    CHECK_EQUAL(helio_cell(&stream->messages_kept), 20);
+    CHECK_EQUAL(helio_cell(&stream->durable_position), 20);
+    CHECK_EQUAL(helio_cell(&stream->first_position), 1);
+    end();
+}
+
+int main(void) {
+    RUN(what_is_received_is_written_and_then_acknowledged);
+    RUN(nothing_is_acknowledged_before_it_is_durable);
+    RUN(messages_that_the_files_have_are_recognized);
+    RUN(a_full_disk_stops_the_source_and_loses_nothing);
+    RUN(after_a_failed_fsync_the_store_has_to_be_opened_again);
+    RUN(a_stream_without_messages_is_closed_and_comes_back);
+    RUN(retention_removes_old_segments_and_those_of_ended_streams);
+    RUN(the_statistics_have_the_counts);
+    return check_result();
+}
