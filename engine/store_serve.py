@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import resource
 import signal
@@ -29,7 +28,8 @@ _SIZES = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 _EPILOG = """\
 A source needs no store to run. To have each message in two of three stores before it leaves the source's history, run
-three stores on three hosts, and give the source the option acks=2. The instances need different names.
+three stores on three hosts, and give the source the option acks=2. The name of the instance is that of the directory;
+on one host, stores need different names (-o name=NAME).
 
 example:
   heliograph store serve /var/lib/heliograph/store "rmm://239.192.77.1:7500?interface=eth0" PRICES.FX PRICES.EQ \\
@@ -121,7 +121,7 @@ def _run(arguments: argparse.Namespace) -> int:
         retain_bytes=arguments.retain_bytes,
         retain_time=arguments.retain_time,
         cut_damage=arguments.cut_damage,
-        **{"name": f"store-{os.getpid()}", **instances},
+        **{"name": _name(arguments.dir), **instances},
     ) as server:
         for topic in arguments.topics:
             server.keep(arguments.endpoint, topic, **receivers)
@@ -137,22 +137,29 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _name(path: Path) -> str:
+    """Name of the instance. Sources recognize the store by it and the host after a restart."""
+    return "store-" + re.sub(r"[^A-Za-z0-9_.-]", "_", path.resolve().name)[:32]
+
+
 def _keep(server: StoreServer, stopped: list[int]) -> None:
     """Keep messages until a signal comes. On a terminal, show the counts each second."""
-    shown = time.monotonic()
+    looked = shown = time.monotonic()
     blocked = ""
     while not stopped:
         server.step(_LOOK_SECONDS)
         now = time.monotonic()
-        if now - shown < _SHOW_SECONDS:
+        if now - looked < _LOOK_SECONDS and not stopped:
             continue
-        shown = now
+        looked = now
         counts = server.counts()
         if bool(counts.blocked) != bool(blocked):
             _status("")
             print(counts.blocked or "the store writes again", file=sys.stderr, flush=True)
         blocked = counts.blocked
-        _status(_text(counts))
+        if now - shown >= _SHOW_SECONDS:
+            shown = now
+            _status(_text(counts))
     _status("")
 
 

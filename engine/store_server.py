@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,8 @@ class StoreServer:
             SystemCallError: The directory or a file cannot be used.
             ResourceError: Memory or the stats segment could not be allocated.
         """
-        Path(path).mkdir(exist_ok=True)
+        with contextlib.suppress(OSError):  # then it cannot be opened either
+            Path(path).mkdir(exist_ok=True)
         self._final: Counts | None = None
         self._keeper = _store.Keeper(
             path,
