@@ -19,7 +19,7 @@ _FSYNC = {"batch": 0, "always": 1, "never": 2}
 
 @dataclass(frozen=True)
 class Counts:
-    """What a store server has done since it started.
+    """Counts of a store server since it started.
 
     Attributes:
         streams: Streams with a message in the last minute.
@@ -136,7 +136,7 @@ class StoreServer:
         return self._keeper.step(int(timeout * 1e9))
 
     def counts(self) -> Counts:
-        """What it has done since it started; after `close`, the final counts."""
+        """Counts since it started; after `close`, the final ones."""
         return self._final or Counts(*self._keeper.look())
 
     def close(self) -> None:

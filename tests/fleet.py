@@ -1,4 +1,4 @@
-"""A small fleet on paper: one feed, two healthy receivers, a slow one and a lossy one, at two moments.
+"""A small fleet on paper: one feed, two healthy receivers (one keeps a store), a slow and a lossy one, at two moments.
 
 `sample_fleet(folder, moment=0)` writes five segments; `moment=1` changes them to what they would hold one second later.
 The numbers are consistent: every receiver's books balance at both moments (sent = before join + delivered + lost +
@@ -283,6 +283,45 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
     return [instance, stream, *receivers, *losses]
 
 
+def _keeping(name: str, seconds: int) -> list[SegmentObject]:
+    """A store that keeps the stream."""
+    kept = sum(TOPICS.values()) * seconds
+    return [
+        SegmentObject(
+            "store",
+            {"instance": name},
+            {"directory": "/var/lib/heliograph/store", "fsync": "batch"},
+            {
+                "streams": 1,
+                "segments": 1 + seconds // 10,
+                "segment_bytes": kept * (MESSAGE_BYTES + 40),
+                "disk_bytes": 1 << 34,
+                "disk_free_bytes": (1 << 33) - kept * (MESSAGE_BYTES + 40),
+                "writes": 100 * seconds,
+                "bytes_written": kept * (MESSAGE_BYTES + 40),
+                "syncs": 100 * seconds,
+            },
+            {"write_time": _latency(20_000, 100 * seconds), "sync_time": _latency(400_000, 100 * seconds)},
+        ),
+        SegmentObject(
+            "store_stream",
+            {"instance": name, "stream": STREAM},
+            {},
+            {
+                "messages_received": kept + 7,
+                "messages_kept": kept,
+                "messages_repeated": 7,
+                "bytes_kept": kept * MESSAGE_BYTES,
+                "first_position": 1,
+                "last_position": kept,
+                "written_position": kept - 20,
+                "durable_position": kept - 20,
+            },
+            {"durable_latency": _latency(9_000_000, kept)},
+        ),
+    ]
+
+
 def sample_fleet(folder: Path, moment: int = 0, now_ns: int | None = None) -> dict[str, Written]:
     """Write the fleet as it is at a moment; by instance name.
 
@@ -296,6 +335,7 @@ def sample_fleet(folder: Path, moment: int = 0, now_ns: int | None = None) -> di
     now = base + moment * 1_000_000_000
     seconds = SECONDS_BEFORE + moment
     fleet = {"feed": _feed(seconds, now)} | {name: _receiving(name, seconds, now) for name in RECEIVERS}
+    fleet["bravo"] += _keeping("bravo", seconds)
     written = {}
     for number, (name, objects) in enumerate(fleet.items()):
         events = [SegmentEvent("instance_started", f"{name} started", (os.getpid(),), time_ns=base - 10_000_000_000)]

@@ -23,8 +23,13 @@ DEFAULT = Path("deploy/alerts.toml")
 SEVERITIES = ("critical", "warning", "info", "none")
 _AT = "job, instance"
 _DURATION = re.compile(r"\d+(ms|s|m|h|d|w)")
-_BOARDS = {"receiver": "heliograph-receiver", "node": "heliograph-node", "none": "heliograph-fleet"}
-"""Dashboard of an alert by the variable that its link sets."""
+_BOARDS = {
+    "receiver": ("heliograph-receiver", "receiver"),
+    "node": ("heliograph-node", "node"),
+    "store": ("heliograph-store", "node"),
+    "none": ("heliograph-fleet", ""),
+}
+"""Dashboard of an alert, and the variable that its link sets, by the word in its rule."""
 _PLACEHOLDER = re.compile(r"<([A-Za-z_][\w.]*)>")
 
 
@@ -169,8 +174,8 @@ def _alert(name: str, rule: Mapping[str, str], given: Mapping[str, Any]) -> Aler
         return _PLACEHOLDER.sub(value, text.strip())
 
     grafana = str(given["links"]["grafana"]).rstrip("/")
-    variable = "" if rule["link"] == "none" else "?var-" + rule["link"] + "={{ . | urlquery }}"
-    board = _BOARDS[rule["link"]]
+    board, narrowed = _BOARDS[rule["link"]]
+    variable = f"?var-{narrowed}={{{{ . | urlquery }}}}" if narrowed else ""
     dashboard = f"{grafana}/d/{board}"
     if variable:
         dashboard += "{{ with $labels.node }}" + variable + "{{ end }}"

@@ -96,6 +96,8 @@ INSIDES = {
     "engine/core/io/tcp.h": ("engine/core/io/tcp*.c",),
     "engine/core/policy/slow_receiver_parts.h": ("engine/core/policy/slow_receiver*.c",),
     "engine/core/policy/decision_fields.h": ("engine/core/policy/decision_*.c", "tests/fuzz/fuzz_decisions.c"),
+    "engine/core/keep/keeper_life.h": ("engine/core/keep/keeper*.c",),
+    "engine/core/keep/keeper_parts.h": ("engine/core/keep/*", "tests/engine/test_keeper.c"),
     "engine/core/queue/kept_parts.h": ("engine/core/queue/kept_*.c",),
     "engine/core/receive/control.h": ("engine/core/receive/*.c",),
     "engine/core/receive/delivery_topic.h": ("engine/core/receive/delivery*.c", "engine/core/receive/fast_path.c"),

@@ -41,6 +41,7 @@ NOT_CAUSED = {
     "LatencyTailShift": "the rule compares with the past week",
     "MemoryExhaustionPredicted": "the rule needs half an hour of growth",
     "ReconciliationResidual": "only a fault of the engine causes it",
+    "StoreDiskFilling": "the rule needs an hour of growth",
     "Watchdog": "it always fires; each run begins when it arrives",
 }
 

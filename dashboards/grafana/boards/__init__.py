@@ -11,7 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heliograph.dashboards.grafana.boards import fleet, host, latency, loss, monitor, node, objectives, receiver, topic
+from heliograph.dashboards.grafana.boards import (
+    fleet,
+    host,
+    latency,
+    loss,
+    monitor,
+    node,
+    objectives,
+    receiver,
+    store,
+    topic,
+)
 from heliograph.dashboards.grafana.limits import Limits
 from heliograph.dashboards.grafana.panels import placed
 from heliograph.dashboards.grafana.port import Json
@@ -22,7 +33,7 @@ __all__ = ["boards", "text"]
 
 _SCHEMA = 39
 """Grafana 10 to 12 read this schema; newer releases migrate it."""
-_BOARDS = (fleet, node, topic, receiver, latency, loss, host, objectives, monitor)
+_BOARDS = (fleet, node, topic, receiver, latency, loss, host, store, objectives, monitor)
 _WINDOW = "1m"
 _ACTIONS = "pace|shed|suspend_naks|suspend|expel|resume|readmit"
 

@@ -21,4 +21,10 @@ static inline int64_t helio_wall_ns(void) {
     return helio_read_clock(CLOCK_REALTIME);
 }
 
+/* Sleeps; a signal may end it early. */
+static inline void helio_sleep_ns(int64_t ns) {
+    const struct timespec time = {ns / HELIO_SECOND, ns % HELIO_SECOND};
+    nanosleep(&time, NULL);
+}
+
 #endif

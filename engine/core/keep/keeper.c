@@ -1,7 +1,6 @@
 #include "keep/keeper.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "io/kernel_clock.h"
@@ -266,17 +265,12 @@ void helio_keeper_acknowledge(helio_keeper *keeper) {
 
 /* ---- step ---- */
 
-static void sleep_ns(int64_t ns) {
-    const struct timespec time = {ns / HELIO_SECOND, ns % HELIO_SECOND};
-    nanosleep(&time, NULL);
-}
-
 /* Waits for a message, a batch that is due or the next attempt to write.  Returns the messages
  * kept, or an error. */
 static int rest(helio_keeper *keeper, int64_t timeout_ns, int64_t now_ns) {
     if (keeper->is_refused) {
         const int64_t left_ns = keeper->retry_ns - now_ns;
-        sleep_ns(left_ns < timeout_ns ? left_ns : timeout_ns);
+        helio_sleep_ns(left_ns < timeout_ns ? left_ns : timeout_ns);
         return 0;
     }
     const int64_t batch_ns = (int64_t)keeper->options.batch_time_ns;

@@ -189,20 +189,10 @@ static int open_stream(helio_keeper *keeper, const helio_tsi *tsi, helio_kept_st
     return 0;
 }
 
-static bool find_tsi(helio_receiver *receiver, uint32_t number, helio_tsi *out) {
-    pthread_mutex_lock(&receiver->lock);
-    const helio_met_stream *met = helio_met_streams_get(&receiver->met, number);
-    if (met) {
-        *out = met->tsi;
-    }
-    pthread_mutex_unlock(&receiver->lock);
-    return met != NULL;
-}
-
 int helio_keeper_open_topic(helio_keeper *keeper, helio_keeper_source *source, uint32_t number,
                             helio_kept_topic **out) {
     helio_tsi tsi;
-    if (!find_tsi(source->receiver, number, &tsi)) {
+    if (!helio_receiver_tsi(source->receiver, number, &tsi)) {
         return helio_fail(HELIO_ERR_STATE, "stream number %u is not known any more", number);
     }
     helio_kept_topic *topic = source->topics;

@@ -477,3 +477,13 @@ const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t strea
     pthread_mutex_unlock(&mutable->lock);
     return was_met ? text : NULL;
 }
+
+bool helio_receiver_tsi(helio_receiver *receiver, uint32_t stream, helio_tsi *out) {
+    pthread_mutex_lock(&receiver->lock);
+    const helio_met_stream *met = helio_met_streams_get(&receiver->met, stream);
+    if (met) {
+        *out = met->tsi;
+    }
+    pthread_mutex_unlock(&receiver->lock);
+    return met != NULL;
+}

@@ -50,6 +50,9 @@ struct helio_receiver {
     helio_met_streams met;
 };
 
+/* The identity of a stream, by its number; false: it is not known any more. */
+bool helio_receiver_tsi(helio_receiver *receiver, uint32_t stream, helio_tsi *out);
+
 /* Engine: takes the receiver out of its lane. */
 void helio_receiver_detach(helio_receiver *receiver, helio_moment moment);
 /* Frees a receiver that was detached. */
