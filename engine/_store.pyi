@@ -8,7 +8,11 @@ batches."""
 Message = tuple[str, int, int, int, int, int, bytes]
 """Topic, sequence, number, submit and receive time, flags, payload."""
 
-def segments(path: str | PathLike[str], thorough: bool, first: int, limit: int, /) -> list[Segment]: ...
+Id = tuple[bytes, int, int]
+"""GSI, port, number."""
+
+def ids(path: str | PathLike[str], /) -> list[Id]: ...
+def segment(path: str | PathLike[str], id: Id, thorough: bool, /) -> Segment | None: ...
 def append(
     path: str | PathLike[str],
     gsi: bytes,

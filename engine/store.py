@@ -14,9 +14,6 @@ from heliograph.engine.store_serve import add_serve
 
 __all__ = ["Segment", "command", "faults", "segments"]
 
-_AT_ONCE = 16
-"""Segments between two reports of progress."""
-
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -41,7 +38,7 @@ class Segment:
 def segments(
     path: Path, thorough: bool = False, progress: Callable[[int], None] = lambda segments: None
 ) -> list[Segment]:
-    """The segments of a store, in the order of stream and number.
+    """The segments of a store, in the order of stream and number. The store may be written meanwhile.
 
     Args:
         path: Directory of the store.
@@ -54,10 +51,22 @@ def segments(
     from heliograph.engine import _store
 
     found: list[Segment] = []
-    while rows := _store.segments(path, thorough, len(found), _AT_ONCE):
-        found += [Segment(*row) for row in rows]
-        progress(len(found))
+    for count, one in enumerate(_store.ids(path), 1):
+        row = _store.segment(path, one, thorough)
+        if row is not None:
+            found.append(Segment(*row))
+        else:  # Retention has removed it meanwhile, after those before it.
+            found = [before for before in found if before.stream != _stream(one) or _is_there(path, before)]
+        progress(count)
     return found
+
+
+def _stream(one: tuple[bytes, int, int]) -> str:
+    return f"{one[0].hex()}:{one[1]}"
+
+
+def _is_there(path: Path, segment: Segment) -> bool:
+    return (path / f"{segment.stream.replace(':', '-')}-{segment.number:016x}.seg").exists()
 
 
 def faults(found: list[Segment]) -> list[str]:
@@ -95,7 +104,7 @@ def command(subparsers: Subparsers) -> None:
     add_serve(actions)
     for name, text in (
         ("ls", "list the segments with their messages"),
-        ("verify", "check every record of a store that nobody writes; exit code 1 reports damage"),
+        ("verify", "check every record; exit code 1 reports damage"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.add_argument("dir", type=Path, metavar="DIR", help="directory of the store")

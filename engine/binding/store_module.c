@@ -1,6 +1,7 @@
 /* heliograph.engine._store: the files of a message store, for `heliograph store` and tools. */
 #include "store.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -46,45 +47,83 @@ static PyObject *segment_row(int folder, const helio_store_segment *segment) {
         result_text(segment->tail), result_text(index), (unsigned long long)segment->count);
 }
 
-/* segments(path, thorough, first, limit) */
-static PyObject *segments(PyObject *module, PyObject *args) {
+/* ids(path) */
+static PyObject *ids(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *path;
-    int thorough;
-    Py_ssize_t first, limit;
-    if (!PyArg_ParseTuple(args, "O&pnn:segments", PyUnicode_FSConverter, &path, &thorough, &first,
-                          &limit)) {
-        return NULL;
-    }
-    if (first < 0 || limit < 0) {
-        Py_DECREF(path);
-        PyErr_SetString(PyExc_ValueError, "first and limit are not negative");
+    if (!PyArg_ParseTuple(args, "O&:ids", PyUnicode_FSConverter, &path)) {
         return NULL;
     }
     const int folder = helio_store_folder_open(PyBytes_AS_STRING(path));
     Py_DECREF(path);
-    helio_store_id *ids = NULL;
+    helio_store_id *found = NULL;
     size_t count = 0;
-    int error = folder < 0 ? folder : helio_store_list(folder, NULL, &ids, &count);
-    PyObject *rows = error ? store_raise(error) : PyList_New(0);
-    for (size_t i = (size_t)first; rows && i < count && i - (size_t)first < (size_t)limit; i++) {
-        helio_store_segment segment;
-        Py_BEGIN_ALLOW_THREADS;
-        error = helio_store_segment_read(
-            folder, &ids[i], thorough ? HELIO_STORE_BY_RECORD : HELIO_STORE_BY_INDEX, &segment);
-        Py_END_ALLOW_THREADS;
-        PyObject *row = error ? store_raise(error) : segment_row(folder, &segment);
-        helio_store_segment_release(&segment);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    free(ids);
+    const int error = folder < 0 ? folder : helio_store_list(folder, NULL, &found, &count);
     if (folder >= 0) {
         close(folder);
     }
-    return rows;
+    PyObject *list = error ? store_raise(error) : PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *id =
+            Py_BuildValue("(y#HK)", (const char *)found[i].tsi.gsi, (Py_ssize_t)HELIO_GSI_BYTES,
+                          (unsigned short)found[i].tsi.port, (unsigned long long)found[i].number);
+        if (id) {
+            PyList_SET_ITEM(list, (Py_ssize_t)i, id);
+        } else {
+            Py_CLEAR(list);
+        }
+    }
+    free(found);
+    return list;
+}
+
+static bool exists(int folder, const helio_store_id *id) {
+    char name[HELIO_STORE_NAME_BYTES];
+    return faccessat(folder, helio_store_name(name, id, "seg"), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* segment(path, id, thorough) */
+static PyObject *segment(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *path;
+    const char *gsi;
+    Py_ssize_t gsi_bytes;
+    helio_store_id id;
+    unsigned long long number;
+    int thorough;
+    if (!PyArg_ParseTuple(args, "O&(y#HK)p:segment", PyUnicode_FSConverter, &path, &gsi, &gsi_bytes,
+                          &id.tsi.port, &number, &thorough)) {
+        return NULL;
+    }
+    if (gsi_bytes != HELIO_GSI_BYTES) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_ValueError, "a GSI has 6 bytes");
+        return NULL;
+    }
+    memcpy(id.tsi.gsi, gsi, HELIO_GSI_BYTES);
+    id.number = number;
+    const int folder = helio_store_folder_open(PyBytes_AS_STRING(path));
+    Py_DECREF(path);
+    if (folder < 0) {
+        return store_raise(folder);
+    }
+    helio_store_segment found;
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_store_segment_read(
+        folder, &id, thorough ? HELIO_STORE_BY_RECORD : HELIO_STORE_BY_INDEX, &found);
+    Py_END_ALLOW_THREADS;
+    PyObject *row = NULL;
+    if (!exists(folder, &id)) {
+        row = Py_NewRef(Py_None);
+    } else if (error) {
+        store_raise(error);
+    } else {
+        row = segment_row(folder, &found);
+    }
+    helio_store_segment_release(&found);
+    close(folder);
+    return row;
 }
 
 static int append_all(helio_store_stream *stream, PyObject *messages) {
@@ -157,9 +196,10 @@ static PyObject *append(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    {"segments", segments, METH_VARARGS,
-     "Some segments of a store; arguments: path, whether every record is checked, index of the "
-     "first, largest number."},
+    {"ids", ids, METH_VARARGS,
+     "The segments of a store in order: GSI, port and number; argument: path."},
+    {"segment", segment, METH_VARARGS,
+     "A segment, None when it is gone; arguments: path, id, whether every record is checked."},
     {"append", append, METH_VARARGS,
      "Append messages to a stream of a store; arguments: path, GSI, port, source, messages, "
      "batch_bytes, segment_bytes."},

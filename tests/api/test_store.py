@@ -92,6 +92,31 @@ def test_verify_names_damage_and_missing_segments(tmp_path: Path, capsys: pytest
     assert "segment 4: segments before it are missing" in gap
 
 
+@pytest.mark.parametrize(
+    ("removed", "left", "fault"),
+    [((1, 2, 3), [4, 5, 6], ""), ((3,), [1, 2, 4, 5, 6], "segment 4: segments before it are missing")],
+)
+def test_a_store_may_be_verified_while_it_is_written(
+    removed: tuple[int, ...], left: list[int], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention removes the oldest segments between two reads. One removed from the middle is a fault."""
+    fill(tmp_path, some(80))
+    last = len(list(tmp_path.glob("*.seg")))
+    real = _store.segment
+
+    def meanwhile(path: Path, one: tuple[bytes, int, int], thorough: bool) -> object:
+        if one[2] == 3:
+            for number in removed:
+                (tmp_path / f"{GSI.hex()}-{PORT}-{number:016x}.seg").unlink()
+            fill(tmp_path, some(80))
+        return real(path, one, thorough)
+
+    monkeypatch.setattr(_store, "segment", meanwhile)
+    found = segments(tmp_path, thorough=True)
+    assert [one.number for one in found] == [number for number in left if number <= last]
+    assert [text.partition(", ")[2] for text in faults(found)] == ([fault] if fault else [])
+
+
 def test_a_directory_without_a_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["store", "verify", str(tmp_path)]) == 2
     assert "is not a store" in capsys.readouterr().err
