@@ -28,6 +28,14 @@ Counts = tuple[int, int, int, int, int, int, int, int, int, int, str]
 """Streams; messages received, kept, repeated, refused, lost and not durable yet; payload bytes kept, bytes written;
 segments removed; why nothing can be written."""
 
+Stored = tuple[int, str, int, int, int, int, int, bytes]
+"""Position, topic, sequence, number, submit and receive time, flags, payload."""
+
+@final
+class Reader:
+    def __new__(cls, path: str | PathLike[str], gsi: bytes, port: int, by: int, first: int, last: int) -> Self: ...
+    def next(self, limit: int, /) -> list[Stored]: ...
+
 @final
 class Keeper:
     def __new__(

@@ -12,14 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from heliograph.engine.message import Loss, Message
     from heliograph.engine.receiver import Receiver
     from heliograph.engine.transmitter import Transmitter
 
-__all__ = ["info", "pub", "sub"]
+__all__ = ["FORMATS", "counted", "harmless", "info", "pub", "status_line", "sub"]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -70,7 +70,7 @@ def sub(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=list(_FORMATS),
+        choices=list(FORMATS),
         default="text",
         help="a line per message as text or hex, a JSON object per message, or nothing (default: text)",
     )
@@ -143,7 +143,7 @@ def _reported(run: Run) -> Run:
         try:
             return run(arguments)
         except Error as error:
-            print(f"heliograph: {_harmless(str(error))}", file=sys.stderr)
+            print(f"heliograph: {harmless(str(error))}", file=sys.stderr)
             return 2
 
     return reported
@@ -166,7 +166,7 @@ def _run_pub(arguments: argparse.Namespace) -> int:
     ):
         sent = _send(transmitter, messages, arguments.rate)
         transmitter.flush(timeout=_FLUSH_SECONDS)
-        print(f"sent {_counted(sent)} on stream {transmitter.stream}", file=sys.stderr)
+        print(f"sent {counted(sent)} on stream {transmitter.stream}", file=sys.stderr)
     return 0
 
 
@@ -233,7 +233,7 @@ class _Tally:
         """The counts as one line."""
         seconds = self.last - self.first
         rate = f", {self.messages / seconds:,.0f} per second" if seconds > 0 else ""
-        came = f"{_counted(self.messages)}, {self.bytes:,} bytes{rate}"
+        came = f"{counted(self.messages)}, {self.bytes:,} bytes{rate}"
         return f"{came}; {self.recovered:,} recovered, {self.lost:,} lost"
 
 
@@ -257,7 +257,7 @@ def _run_sub(arguments: argparse.Namespace) -> int:
 
 
 def _receive(receiver: Receiver, arguments: argparse.Namespace, tally: _Tally) -> None:
-    shown = _FORMATS[arguments.format]
+    shown = FORMATS[arguments.format]
     silent_since = time.monotonic()
     while arguments.count is None or tally.messages < arguments.count:
         wanted = 256 if arguments.count is None else min(256, arguments.count - tally.messages)
@@ -278,29 +278,54 @@ def _receive(receiver: Receiver, arguments: argparse.Namespace, tally: _Tally) -
 
 def _lost(loss: Loss) -> str:
     where = f"number {loss.first}" if loss.count == 1 else f"{loss.first} to {loss.last}"
-    return f"lost {_counted(loss.count)}, {where}, of stream {_harmless(loss.stream)}"
+    return f"lost {counted(loss.count)}, {where}, of stream {harmless(loss.stream)}"
 
 
-def _counted(count: int) -> str:
+def counted(count: int) -> str:
     return f"{count:,} message{'' if count == 1 else 's'}"
 
 
-def _harmless(text: str) -> str:
+def status_line(text: str) -> None:
+    """Show a line on a terminal in place of the last one; an empty text removes it."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def harmless(text: str) -> str:
     """A text from outside, safe for a terminal; tabs are kept."""
     from heliograph.engine.catalogue.outside import outside
 
     return "\t".join(outside(part, most=None) for part in text.split("\t"))
 
 
-def _as_text(message: Message) -> str:
-    return _harmless(message.data.decode("utf-8", "backslashreplace"))
+class Shown(Protocol):
+    """A message received or kept, as the formats print it."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def stream(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def submit_ns(self) -> int: ...
+    @property
+    def receive_ns(self) -> int: ...
+    @property
+    def recovered(self) -> bool: ...
+    @property
+    def data(self) -> bytes: ...
 
 
-def _as_hex(message: Message) -> str:
+def _as_text(message: Shown) -> str:
+    return harmless(message.data.decode("utf-8", "backslashreplace"))
+
+
+def _as_hex(message: Shown) -> str:
     return message.data.hex(" ")
 
 
-def _as_json(message: Message) -> str:
+def _as_json(message: Shown) -> str:
     from heliograph.engine.catalogue.outside import json_text
 
     try:
@@ -320,12 +345,13 @@ def _as_json(message: Message) -> str:
     )
 
 
-_FORMATS: dict[str, Callable[[Message], str] | None] = {
+FORMATS: dict[str, Callable[[Shown], str] | None] = {
     "text": _as_text,
     "hex": _as_hex,
     "json": _as_json,
     "quiet": None,
 }
+"""How `sub` and `store replay` print a message, by the value of ``--format``."""
 
 
 @_reported

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from heliograph.engine.errors import OptionError
 
-__all__ = ["OptionValue", "by_owner", "encode", "split"]
+__all__ = ["OptionValue", "by_owner", "encode", "refusal", "split"]
 
 OptionValue: TypeAlias = str | int | float | bool | os.PathLike[str] | None
 """Value of an option; None means that the option is not given."""
@@ -36,7 +36,7 @@ def split(text: str) -> tuple[str, str]:
     """
     name, separator, value = text.partition("=")
     if not separator:
-        raise _refusal(f'an option must have the form name=value, not "{text}"')
+        raise refusal(f'an option must have the form name=value, not "{text}"')
     return name, value
 
 
@@ -58,7 +58,8 @@ def by_owner(texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return instances, others
 
 
-def _refusal(text: str) -> OptionError:
+def refusal(text: str) -> OptionError:
+    """The error of an invalid option, for ``raise``."""
     error = OptionError(text)
     error.code = "OPTION"
     return error
@@ -71,4 +72,4 @@ def _text(name: str, value: object) -> str:
         return repr(value)
     if isinstance(value, str | os.PathLike) and "\0" not in os.fspath(value):
         return os.fspath(value)
-    raise _refusal(f"option {name} must be a text without NUL, a number or a bool, not {value!r}")
+    raise refusal(f"option {name} must be a text without NUL, a number or a bool, not {value!r}")

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from heliograph.engine.commands import status_line
+from heliograph.engine.store_replay import add_replay
 from heliograph.engine.store_serve import add_serve
 
 __all__ = ["Segment", "command", "faults", "segments"]
@@ -95,13 +97,14 @@ def command(subparsers: Subparsers) -> None:
     """Add ``heliograph store``."""
     parser = subparsers.add_parser(
         "store",
-        help="keep messages in a store, list or verify its files",
-        description="Keep messages in a store, list or verify its files.",
+        help="keep messages in a store, replay them, list or verify the files",
+        description="Keep messages in a store, replay them, list or verify the files.",
         epilog="example:\n  heliograph store verify /var/lib/heliograph/store",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add_serve(actions)
+    add_replay(actions)
     for name, text in (
         ("ls", "list the segments with their messages"),
         ("verify", "check every record; exit code 1 reports damage"),
@@ -112,20 +115,13 @@ def command(subparsers: Subparsers) -> None:
         action.set_defaults(run=_run)
 
 
-def _progress(segments: int) -> None:
-    """Show the number of segments read on a terminal; 0 removes the line."""
-    if sys.stderr.isatty():
-        text = f"{segments:,} segments read" if segments else ""
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
 def _run(arguments: argparse.Namespace) -> int:
     from heliograph.engine.errors import Error
 
     thorough = arguments.action == "verify"
     try:
-        found = segments(arguments.dir, thorough, _progress)
-        _progress(0)
+        found = segments(arguments.dir, thorough, lambda count: status_line(f"{count:,} segments read"))
+        status_line("")
     except Error as error:
         print(f"heliograph: {error}", file=sys.stderr)
         return 2

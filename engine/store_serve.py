@@ -13,6 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from heliograph.engine.commands import harmless, status_line
+
 if TYPE_CHECKING:
     from heliograph.engine.store_server import Counts, StoreServer
 
@@ -127,7 +129,7 @@ def _run(arguments: argparse.Namespace) -> int:
             server.keep(arguments.endpoint, topic, **receivers)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: stopped.append(number))
-        print(f"keeping {', '.join(map(_printable, arguments.topics))} in {arguments.dir}", file=sys.stderr, flush=True)
+        print(f"keeping {', '.join(map(harmless, arguments.topics))} in {arguments.dir}", file=sys.stderr, flush=True)
         _keep(server, stopped)
     counts = server.counts()
     if arguments.json:
@@ -154,13 +156,13 @@ def _keep(server: StoreServer, stopped: list[int]) -> None:
         looked = now
         counts = server.counts()
         if bool(counts.blocked) != bool(blocked):
-            _status("")
+            status_line("")
             print(counts.blocked or "the store writes again", file=sys.stderr, flush=True)
         blocked = counts.blocked
         if now - shown >= _SHOW_SECONDS:
             shown = now
-            _status(_text(counts))
-    _status("")
+            status_line(_text(counts))
+    status_line("")
 
 
 def _text(counts: Counts) -> str:
@@ -176,16 +178,6 @@ def _text(counts: Counts) -> str:
         if number
     ]
     return ", ".join(parts)
-
-
-def _status(text: str) -> None:
-    """Show a line on a terminal in place of the last one; an empty text removes it."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _allow_many_files() -> None:

@@ -8,6 +8,6 @@
 /* Raises the exception of an error code, with helio_error_sentence; returns NULL. */
 PyObject *store_raise(int error);
 
-extern PyTypeObject store_keeper_type;
+extern PyTypeObject store_keeper_type, store_reader_type;
 
 #endif

@@ -207,7 +207,8 @@ static PyMethodDef functions[] = {
 };
 
 static int add_types(PyObject *module) {
-    return PyModule_AddType(module, &store_keeper_type);
+    const int error = PyModule_AddType(module, &store_keeper_type);
+    return error ? error : PyModule_AddType(module, &store_reader_type);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_types}, {0, NULL}};

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,13 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.engine import _store
-from heliograph.engine.errors import Error
-from heliograph.engine.store import faults, segments
+from heliograph.engine import Instance, _store
+from heliograph.engine.errors import Error, OptionError
+from heliograph.engine.store import faults
+from heliograph.engine.store import segments as segments_of
+from heliograph.engine.store_reader import read as stored
+from heliograph.engine.store_reader import streams
 from heliograph.monitor.cli import main
+from tests.ports import free_port
 from tests.stores import Kept, read, segment
 
 GSI, PORT = bytes.fromhex("a1b2c3d4e5f6"), 7500
+STREAM = "a1b2c3d4e5f6:7500"
 WORD = st.integers(0, 2**64 - 1)
 MESSAGE = st.builds(
     Kept,
@@ -42,7 +48,7 @@ def test_the_independent_reader_reads_what_the_engine_writes(
         fill(folder, messages[:cut], batch_bytes, segment_bytes)
         fill(folder, messages[cut:], batch_bytes, segment_bytes)
         assert read(folder) == messages
-        assert faults(segments(folder, thorough=True)) == []
+        assert faults(segments_of(folder, thorough=True)) == []
 
 
 @given(st.lists(st.lists(MESSAGE, min_size=1, max_size=5), max_size=6), st.text(max_size=60), MESSAGE)
@@ -54,7 +60,7 @@ def test_the_engine_continues_what_the_independent_writer_wrote(
         folder = Path(name)
         (folder / "store.lock").write_text("heliograph store 1\n")
         (folder / f"{GSI.hex()}-{PORT}-{1:016x}.seg").write_bytes(segment(GSI, PORT, batches, source))
-        before = segments(folder, thorough=True)
+        before = segments_of(folder, thorough=True)
         assert [one.messages for one in before] == [sum(map(len, batches))]
         assert (before[0].tail, before[0].whole_bytes) == ("ok", before[0].bytes)
         fill(folder, [more])
@@ -112,7 +118,7 @@ def test_a_store_may_be_verified_while_it_is_written(
         return real(path, one, thorough)
 
     monkeypatch.setattr(_store, "segment", meanwhile)
-    found = segments(tmp_path, thorough=True)
+    found = segments_of(tmp_path, thorough=True)
     assert [one.number for one in found] == [number for number in left if number <= last]
     assert [text.partition(", ")[2] for text in faults(found)] == ([fault] if fault else [])
 
@@ -122,4 +128,84 @@ def test_a_directory_without_a_store_is_refused(tmp_path: Path, capsys: pytest.C
     assert "is not a store" in capsys.readouterr().err
     (tmp_path / "store.lock").write_text("heliograph store 2\n")
     with pytest.raises(Error, match="not a store of version 1"):
-        segments(tmp_path)
+        segments_of(tmp_path)
+
+
+def fleet_of_messages(folder: Path) -> list[Kept]:
+    """Messages of two topics in two streams."""
+    messages = [
+        Kept("PRICES.FX" if i % 3 else "ORDERS", 1000 + i, i, 10**18 + i, 10**18 + 1000 * i, i % 2, b"m%d" % i)
+        for i in range(50)
+    ]
+    fill(folder, messages)
+    _store.append(folder, bytes(6), 9, "", [Kept("PRICES.FX", 1, 0, 0, 5, 0, b"\xff\x00")], 300, 1500)
+    return messages
+
+
+def test_messages_are_read_by_each_of_their_numbers(tmp_path: Path) -> None:
+    messages = fleet_of_messages(tmp_path)
+    assert set(streams(tmp_path)) == {STREAM, "000000000000:9"}
+    everything = list(stored(tmp_path, STREAM))
+    assert [(one.topic, one.number, one.data, one.recovered) for one in everything] == [
+        (one.topic, one.number, one.payload, bool(one.flags)) for one in messages
+    ]
+    assert [one.position for one in everything] == list(range(1, 51))
+    for by, first, last, expected in (
+        ("position", 11, 20, range(10, 20)),
+        ("sequence", 1040, 2**64 - 1, range(40, 50)),
+        ("number", 0, 3, range(4)),
+        ("time", 10**18 + 5000, 10**18 + 7999, range(5, 8)),
+    ):
+        found = list(stored(tmp_path, STREAM, by=by, first=first, last=last))  # type: ignore[arg-type]
+        assert [one.number for one in found] == list(expected), by
+    for wrong in ({"stream": "x"}, {"stream": "a1b2c3d4e5f6:1"}, {"by": "age"}, {"first": 3, "last": 2}):
+        with pytest.raises(OptionError):
+            list(stored(tmp_path, **{"stream": STREAM, **wrong}))  # type: ignore[arg-type]
+
+
+def test_replay_prints_what_is_asked_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fleet_of_messages(tmp_path)
+
+    def replay(*arguments: str) -> list[str]:
+        assert main(["store", "replay", str(tmp_path), *arguments]) == 0
+        return capfd.readouterr().out.splitlines()
+
+    assert len(replay()) == 51
+    assert replay("--stream", STREAM, "--topic", "ORD*", "--count", "3") == ["m0", "m3", "m6"]
+    (last,) = map(json.loads, replay("--by", "number", "--first", "49", "--format", "json"))
+    assert (last["data"], last["stream"], last["number"]) == ("m49", STREAM, 49)
+    assert replay("--stream", "000000000000:9", "--format", "hex") == ["ff 00"]
+    assert (
+        replay("--by", "time", "--first", "2001-09-09T01:46:40+00:00", "--last", "2001-09-09T01:46:41+00:00")[0] == "m0"
+    )
+    assert main(["store", "replay", str(tmp_path), "--stream", "a1b2c3d4e5f6:1"]) == 2
+    assert "has no stream a1b2c3d4e5f6:1" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["store", "replay", str(tmp_path), "--first", "yesterday"])
+    assert "yesterday" in capfd.readouterr().err
+
+
+def test_replay_stops_at_damage_with_the_segment_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fleet_of_messages(tmp_path)
+    path = tmp_path / f"{GSI.hex()}-{PORT}-{1:016x}.seg"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert main(["store", "replay", str(tmp_path), "--stream", STREAM]) == 2
+    assert f"the segment {path.name} is damaged" in capfd.readouterr().err
+
+
+def test_replay_sends_messages_again(tmp_path: Path, segments: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    endpoint = f"rmm+unicast://127.0.0.1:{free_port()}"
+    folder = tmp_path / "store"
+    folder.mkdir()
+    fleet_of_messages(folder)
+    with Instance(name="desk") as desk:
+        receiver = desk.receiver(endpoint, "ORDERS", ack="auto")
+        assert main(["store", "replay", str(folder), "--topic", "ORDERS", "--to", endpoint, "--rate", "1000"]) == 0
+        received: list[bytes] = []
+        end = time.monotonic() + 10
+        while len(received) < 17 and time.monotonic() < end:
+            received += [message.data for message in receiver.receive(timeout=0.1)]
+    assert received == [b"m%d" % i for i in range(0, 50, 3)]
+    assert "sent 17 messages on 1 topics" in capfd.readouterr().err

@@ -215,9 +215,9 @@ class _Sound(_Message):
 
 def _message(form: str, kind: type[_Message]) -> Callable[[Given], str]:
     def output(given: Given) -> str:
-        from heliograph.engine.commands import _FORMATS
+        from heliograph.engine.commands import FORMATS
 
-        shown = _FORMATS[form]
+        shown = FORMATS[form]
         assert shown is not None
         line = shown(kind())  # type: ignore[arg-type]
         if form == "text":
