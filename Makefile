@@ -114,6 +114,10 @@ bench-scrape: bootstrap ## CPU time and memory of a scraped exporter; refreshes 
 bench-history: bootstrap ## speed and memory of the latency history beside pyarrow and DuckDB; refreshes RESULTS.md (INTERVALS=50000 PAIRS=3)
 	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)
 
+.PHONY: bench-store
+bench-store: bootstrap ## speed of a message store beside plain writes, and a source's rate beside it; refreshes RESULTS.md (PAIRS=3)
+	@$(PY) -m tests.bench.store --pairs $(or $(PAIRS),3)
+
 .PHONY: calibrate-history
 calibrate-history: bootstrap ## how often studies of the history are wrong, and what they find: EQUAL=1000 equal pairs, seeded
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m tests.history.calibration --pairs $(or $(EQUAL),1000)

@@ -1,0 +1,211 @@
+"""Speed of a message store: messages kept, and the rate of a source beside which a store runs.
+
+    python -m tests.bench.store                     # refreshes RESULTS.md
+    python -m tests.bench.store --messages 200000 --dry
+
+The store is a process of its own (`heliograph store serve`), in a directory of the disk that holds the temporary files.
+A source sends messages of 64 bytes by multicast on the loopback and waits until the store has acknowledged them. The
+reference writes the same bytes in blocks of a batch, and syncs after each block when the store does. A pair is ours,
+reference, reference, ours; the ratio is the median of neighbours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from heliograph.engine import Instance
+from tests.bench.report import machine, put_section
+from tests.ports import free_port
+
+SIZE = 64
+BATCH = 1 << 16
+LIST = 4096
+TOPIC = "BENCH"
+HELIOGRAPH = (sys.executable, "-m", "heliograph.monitor.cli")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: medians of both sides, per second, and the ratio of neighbours."""
+
+    name: str
+    unit: str
+    ours: float
+    reference: float
+    ratio: float
+    gate: str
+
+
+@contextmanager
+def _process(*arguments: str) -> Iterator[None]:
+    """A process that says on standard error when it is ready."""
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr
+        line = process.stderr.readline()
+        if not line.startswith("keeping"):
+            raise RuntimeError(f"{' '.join(arguments)}: {line}{process.stderr.read()}")
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def _store(folder: Path, endpoint: str, fsync: str) -> Iterator[Path]:
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as name,
+        _process(*HELIOGRAPH, "store", "serve", f"{name}/store", endpoint, TOPIC, "--fsync", fsync),
+    ):
+        yield Path(name) / "store"
+
+
+def _endpoint() -> str:
+    return f"rmm://239.192.99.{os.getpid() % 250 + 1}:{free_port()}?interface=127.0.0.1"
+
+
+def kept(folder: Path, fsync: str, messages: int) -> float:
+    """Messages per second that a store keeps, until the last is acknowledged."""
+    endpoint = _endpoint()
+    packed = bytes(SIZE * LIST)
+    with (
+        _store(folder, endpoint, fsync),
+        Instance(name="bench-source") as source,
+        source.transmitter(endpoint, TOPIC, acks=1, send_window=16384, linger=0.0) as transmitter,
+    ):
+        transmitter.send(bytes(SIZE), timeout=30)
+        transmitter.wait_acked(1, timeout=30)
+        begun = time.perf_counter()
+        for _ in range(messages // LIST):
+            transmitter.send_packed(packed, size=SIZE, timeout=60)
+        transmitter.wait_acked(1, timeout=120)
+        return messages // LIST * LIST / (time.perf_counter() - begun)
+
+
+def written(folder: Path, fsync: str, bytes_: int) -> float:
+    """Bytes per second of writes of a batch, with a sync after each if the store syncs."""
+    block = bytes(BATCH)
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        begun = time.perf_counter()
+        for offset in range(0, bytes_, BATCH):
+            os.pwrite(file.fileno(), block, offset)
+            if fsync != "never":
+                os.fsync(file.fileno())
+        return bytes_ / (time.perf_counter() - begun)
+
+
+def sent(folder: Path, with_store: bool, messages: int) -> float:
+    """Messages per second that a source sends without acknowledgements, to a receiver and perhaps a store."""
+    endpoint = _endpoint()
+    packed = bytes(SIZE * LIST)
+
+    def run() -> float:
+        with Instance(name="bench-source") as source, Instance(name="bench-desk") as desk:
+            receiver = desk.receiver(endpoint, TOPIC, on_messages=lambda messages: None)
+            with source.transmitter(endpoint, TOPIC, linger=0.0) as transmitter:
+                transmitter.send(bytes(SIZE), timeout=30)
+                time.sleep(0.3)
+                begun = time.perf_counter()
+                for _ in range(messages // LIST):
+                    transmitter.send_packed(packed, size=SIZE, timeout=60)
+                transmitter.flush(timeout=60)
+                seconds = time.perf_counter() - begun
+            receiver.close()
+            return messages // LIST * LIST / seconds
+
+    if not with_store:
+        return run()
+    with _store(folder, endpoint, "batch"):
+        return run()
+
+
+def _paired(
+    name: str, unit: str, gate: str, ours: Callable[[], float], reference: Callable[[], float], pairs: int
+) -> Row:
+    first, second = [], []
+    ratios = []
+    for _ in range(pairs):
+        a, b, c, d = ours(), reference(), reference(), ours()
+        first += [a, d]
+        second += [b, c]
+        ratios += [a / b, d / c]
+    return Row(name, unit, statistics.median(first), statistics.median(second), statistics.median(ratios), gate)
+
+
+def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
+    """All rows."""
+    rows = []
+    for fsync, gate in (("batch", "0.5"), ("never", "")):
+        rows.append(
+            _paired(
+                f"kept, fsync={fsync}, against writes of 64 KiB",
+                "payload MB/s",
+                gate,
+                lambda fsync=fsync: kept(folder, fsync, messages) * SIZE / 1e6,  # type: ignore[misc]
+                lambda fsync=fsync: written(folder, fsync, messages * SIZE) / 1e6,  # type: ignore[misc]
+                pairs,
+            )
+        )
+    rows.append(
+        _paired(
+            "source's rate with a store beside it, against without",
+            "messages/s",
+            "0.95",
+            lambda: sent(folder, True, messages),
+            lambda: sent(folder, False, messages),
+            pairs,
+        )
+    )
+    return rows
+
+
+def section(rows: list[Row], messages: int, pairs: int) -> str:
+    """The section of RESULTS.md."""
+    facts = machine()
+    lines = [
+        "## A message store",
+        "",
+        f"`make bench-store`, {facts['date']}, {facts['processor']}.",
+        f"{messages:,} messages of {SIZE} bytes, {pairs} pairs, medians. Store, source and receiver share the cores.",
+        "",
+        "| row | unit | ours | reference | ratio | gate |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row.name} | {row.unit} | {row.ours:,.0f} | {row.reference:,.0f} | {row.ratio:.2f} | {row.gate} |"
+        )
+    kept_rows = [row for row in rows if row.name.startswith("kept")]
+    text = "; ".join(f"{row.ours * 1e6 / SIZE:,.0f} ({row.name.split(',')[1].strip()})" for row in kept_rows)
+    return "\n".join([*lines, "", f"Messages kept per second: {text}; the gate is 1,000,000."])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print the section, and put it into RESULTS.md."""
+    parser = argparse.ArgumentParser(description="Measure the message store; refresh its section of RESULTS.md.")
+    parser.add_argument("--messages", type=int, default=2_000_000, help="messages of a run (default: 2000000)")
+    parser.add_argument("--pairs", type=int, default=3, help="pairs of a row (default: 3)")
+    parser.add_argument(
+        "--dir", type=Path, default=Path(tempfile.gettempdir()), help="directory on the disk to measure"
+    )
+    parser.add_argument("--dry", action="store_true", help="leave RESULTS.md as it is")
+    given = parser.parse_args(arguments)
+    text = section(measured(given.dir, given.messages, given.pairs), given.messages, given.pairs)
+    print(text)
+    if not given.dry:
+        put_section("store", text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

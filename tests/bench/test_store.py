@@ -1,0 +1,17 @@
+"""The measurement of the message store: every row is measured, and the section names the figures and gates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.bench import store
+
+
+def test_every_row_is_measured(tmp_path: Path, segments: Path) -> None:
+    rows = store.measured(tmp_path, 3 * store.LIST, pairs=1)
+    assert [row.gate for row in rows] == ["0.5", "", "0.95"]
+    assert all(row.ours > 0 and row.reference > 0 and row.ratio > 0 for row in rows)
+    text = store.section(rows, 3 * store.LIST, 1)
+    assert text.count("\n| ") == 2 + len(rows)  # with the head and its line
+    assert "Messages kept per second" in text
+    assert not list(tmp_path.glob("*/*.seg"))
