@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from heliograph.engine.message import Loss, Message
+    from heliograph.engine.message import Loss
     from heliograph.engine.receiver import Receiver
+    from heliograph.engine.store_follower import StoreFollower
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = ["FORMATS", "counted", "harmless", "info", "pub", "status_line", "sub"]
@@ -75,6 +77,15 @@ def sub(subparsers: Subparsers) -> None:
         help="a line per message as text or hex, a JSON object per message, or nothing (default: text)",
     )
     parser.add_argument("--stats", action="store_true", help="print messages, rate and losses at the end")
+    parser.add_argument(
+        "--store", type=Path, metavar="DIR", help="first print what a store on this host has, and fill gaps from it"
+    )
+    parser.add_argument(
+        "--durable",
+        type=Path,
+        metavar="FILE",
+        help="with --store: continue where the last run with this file ended; the file has the positions",
+    )
     parser.set_defaults(run=_run_sub)
 
 
@@ -220,13 +231,13 @@ class _Tally:
         self.first = 0.0
         self.last = 0.0
 
-    def add(self, batch: list[Message], now: float) -> None:
+    def add(self, batch: Sequence[Shown], now: float) -> None:
         """Count messages that arrived at `now`, seconds."""
         if self.messages == 0:
             self.first = now
         self.last = now
         self.messages += len(batch)
-        self.bytes += sum(map(len, batch))
+        self.bytes += sum(len(message.data) for message in batch)
         self.recovered += sum(message.recovered for message in batch)
 
     def text(self) -> str:
@@ -242,6 +253,9 @@ def _run_sub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
     from heliograph.engine.options import by_owner
 
+    if arguments.durable and not arguments.store:
+        print("heliograph: --durable needs --store DIR", file=sys.stderr)
+        return 2
     instances, mine = by_owner(arguments.option)
     tally = _Tally()
     with (
@@ -249,14 +263,55 @@ def _run_sub(arguments: argparse.Namespace) -> int:
         instance.receiver(arguments.endpoint, arguments.topic, **mine) as receiver,
     ):
         try:
-            _receive(receiver, arguments, tally)
+            if arguments.store:
+                from heliograph.engine.store_follower import StoreFollower
+
+                saved = _positions(arguments.durable, arguments.topic) if arguments.durable else {}
+                follower = StoreFollower(arguments.store, receiver, positions=saved)
+                _receive(follower, arguments, tally)
+            else:
+                _receive(receiver, arguments, tally)
         finally:
             if arguments.stats:
                 print(tally.text(), file=sys.stderr)
     return 0 if arguments.count is None or tally.messages >= arguments.count else 1
 
 
-def _receive(receiver: Receiver, arguments: argparse.Namespace, tally: _Tally) -> None:
+def _positions(path: Path, topic: str) -> dict[str, int]:
+    """The positions that an earlier run has saved; none when there is no file.
+
+    Raises:
+        OptionError: The file is not one of positions, or of another topic.
+    """
+    from heliograph.engine.options import refusal
+
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        positions = {str(stream): int(number) for stream, number in saved["positions"].items()}
+        found = saved["topic"]
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise refusal(f"{path} does not have the positions of a subscriber: {error}") from error
+    if found != topic:
+        raise refusal(f"{path} has the positions of topic {found}, not of {topic}")
+    return positions
+
+
+def _save(path: Path, topic: str, positions: Mapping[str, int]) -> None:
+    """Save the positions, durably and as a whole."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            json.dump({"topic": topic, "positions": positions}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _receive(receiver: Receiver | StoreFollower, arguments: argparse.Namespace, tally: _Tally) -> None:
     shown = FORMATS[arguments.format]
     silent_since = time.monotonic()
     while arguments.count is None or tally.messages < arguments.count:
@@ -269,6 +324,8 @@ def _receive(receiver: Receiver, arguments: argparse.Namespace, tally: _Tally) -
             if shown is not None:
                 sys.stdout.write("".join(f"{shown(message)}\n" for message in batch))
                 sys.stdout.flush()
+            if arguments.durable:
+                _save(arguments.durable, arguments.topic, receiver.positions())  # type: ignore[union-attr]
         for loss in receiver.losses():
             tally.lost += loss.count
             print(_lost(loss), file=sys.stderr, flush=True)
