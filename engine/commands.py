@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from heliograph.engine.message import Loss
     from heliograph.engine.receiver import Receiver
-    from heliograph.engine.store_follower import StoreFollower
+    from heliograph.engine.store.follower import StoreFollower
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = ["FORMATS", "counted", "harmless", "info", "pub", "status_line", "sub"]
@@ -264,7 +264,7 @@ def _run_sub(arguments: argparse.Namespace) -> int:
     ):
         try:
             if arguments.store:
-                from heliograph.engine.store_follower import StoreFollower
+                from heliograph.engine.store.follower import StoreFollower
 
                 saved = _positions(arguments.durable, arguments.topic) if arguments.durable else {}
                 follower = StoreFollower(arguments.store, receiver, positions=saved)

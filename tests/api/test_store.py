@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from heliograph.engine import Instance, _store
 from heliograph.engine.errors import Error, OptionError
-from heliograph.engine.store import faults
-from heliograph.engine.store import segments as segments_of
-from heliograph.engine.store_reader import read as stored
-from heliograph.engine.store_reader import streams
+from heliograph.engine.store.files import faults
+from heliograph.engine.store.files import segments as segments_of
+from heliograph.engine.store.reader import read as stored
+from heliograph.engine.store.reader import streams
+from heliograph.engine.store.server import StoreServer
 from heliograph.monitor.cli import main
 from tests.ports import free_port
 from tests.stores import Kept, read, segment
@@ -209,3 +210,53 @@ def test_replay_sends_messages_again(tmp_path: Path, segments: Path, capfd: pyte
             received += [message.data for message in receiver.receive(timeout=0.1)]
     assert received == [b"m%d" % i for i in range(0, 50, 3)]
     assert "sent 17 messages on 1 topics" in capfd.readouterr().err
+
+
+def test_trim_removes_the_oldest_segments_and_nothing_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    now = time.time_ns()
+    old = [Kept("A", 0, i, 1, now - 10**12 + i, 0, b"x" * 100) for i in range(60)]
+    new = [Kept("A", 0, i, 1, now, 0, b"x" * 100) for i in range(60, 100)]
+    fill(tmp_path, old)
+    fill(tmp_path, new)
+    _store.append(tmp_path, bytes(6), 9, "", old[:3], 300, 1500)  # a stream that ended
+    before = {path.name for path in tmp_path.iterdir()}
+
+    def trim(*arguments: str) -> str:
+        assert main(["store", "trim", str(tmp_path), *arguments]) == 0
+        return capfd.readouterr().out
+
+    assert trim("--keep-time", "900s", "--dry-run").splitlines()[-1].startswith("would remove")
+    assert {path.name for path in tmp_path.iterdir()} == before
+    removed = json.loads(trim("--keep-time", "900s", "--json"))["removed"]
+    assert {one["stream"] for one in removed} == {STREAM, "000000000000:9"}
+    left = list(stored(tmp_path, STREAM))
+    assert left[-1].number == 99
+    assert 50 < left[0].number <= 60
+    assert (
+        sorted(path.stem for path in tmp_path.glob("*.idx"))
+        == sorted(path.stem for path in tmp_path.glob("*.seg"))[:-1]
+    )
+    assert streams(tmp_path) == [STREAM]
+    trim("--keep-bytes", "3k", "--stream", STREAM)
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.seg")) <= 3072
+    trim("--keep-bytes", "1")
+    assert len(list(tmp_path.glob("*.seg"))) == 1
+    assert faults(segments_of(tmp_path, thorough=True)) == []
+    fill(tmp_path, new)  # positions go on
+    assert list(stored(tmp_path, STREAM))[-1].position == 140
+    for wrong, words in (
+        ([], "give --keep-bytes, --keep-time or both"),
+        (["--keep-bytes", "1k", "--stream", "a1b2c3d4e5f6:1"], "has no stream a1b2c3d4e5f6:1"),
+    ):
+        assert main(["store", "trim", str(tmp_path), *wrong]) == 2
+        assert words in capfd.readouterr().err
+
+
+def test_trim_refuses_a_store_that_is_written(
+    tmp_path: Path, segments: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fill(tmp_path, some(100))
+    with StoreServer(tmp_path, name="store"):
+        assert main(["store", "trim", str(tmp_path), "--keep-bytes", "1"]) == 2
+    assert "another process writes the store" in capfd.readouterr().err
+    assert len(list(stored(tmp_path, STREAM))) == 100

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from heliograph.engine import Instance, Loss, _store
-from heliograph.engine.store_follower import StoreFollower
-from heliograph.engine.store_server import StoreServer
+from heliograph.engine.store.follower import StoreFollower
+from heliograph.engine.store.server import StoreServer
 from heliograph.monitor.cli import main
 from tests.stores import Kept
 

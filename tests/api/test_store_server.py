@@ -16,7 +16,7 @@ from typing import TypeAlias
 import pytest
 
 from heliograph.engine import Instance, Transmitter, UsageError
-from heliograph.engine.store_server import StoreServer
+from heliograph.engine.store.server import StoreServer
 from heliograph.monitor.segment import Segment
 from tests.stores import read
 

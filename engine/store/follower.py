@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from heliograph.engine.message import Loss, Message
 from heliograph.engine.receiver import Receiver
-from heliograph.engine.store_reader import MAX, StoredMessage, read, streams
+from heliograph.engine.store.reader import MAX, StoredMessage, read, streams
 
 __all__ = ["StoreFollower"]
 
@@ -25,7 +25,7 @@ class StoreFollower:
 
     The messages of each stream come in order, each once. Those before the receiver joined, and those it has lost, come
     from the store. So a subscriber that was away continues with its saved `positions`. The seam is by message number:
-    whatever number comes live, all before it is read from the files first.
+    before a live message, all earlier ones are read from the files.
 
     The store may run on this host, or its directory may be a copy or a mount. It is read only.
 
@@ -85,7 +85,7 @@ class StoreFollower:
 
         Raises:
             ClosedError: The receiver is closed.
-            Error: A segment of the store is damaged or cannot be read. What was returned before stays valid; the next
+            Error: A segment of the store is damaged or cannot be read. Messages returned before stay valid; the next
                 call tries again.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -112,7 +112,7 @@ class StoreFollower:
         return self._due.get(stream, self._positions.get(stream, 0))
 
     def _kept(self, found: list[str]) -> Iterator[AnyMessage]:
-        """What the store has of the streams."""
+        """Messages of the streams that the store has."""
         for stream in found:
             yield from self._stored(stream, MAX)
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from heliograph.engine.commands import harmless, status_line
+from heliograph.engine.store.arguments import duration, size
 
 if TYPE_CHECKING:
-    from heliograph.engine.store_server import Counts, StoreServer
+    from heliograph.engine.store.server import Counts, StoreServer
 
 __all__ = ["add_serve"]
 
@@ -25,8 +26,6 @@ Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _LOOK_SECONDS = 0.2
 """Longest time until a signal is obeyed."""
 _SHOW_SECONDS = 1.0
-_TIMES = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZES = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 _EPILOG = """\
 A source needs no store to run. To have each message in two of three stores before it leaves the source's history, run
@@ -68,23 +67,23 @@ def add_serve(actions: Actions) -> None:
         help="when messages are durable: after the fsync of their batch (default), each after its own, or when written",
     )
     parser.add_argument(
-        "--batch-bytes", type=_size, default=1 << 16, metavar="SIZE", help="write at this size (default: 64k)"
+        "--batch-bytes", type=size, default=1 << 16, metavar="SIZE", help="write at this size (default: 64k)"
     )
     parser.add_argument(
         "--batch-time",
-        type=_time,
+        type=duration,
         default=0.01,
         metavar="TIME",
         help="write at this age, such as 0.01s (default)",
     )
     parser.add_argument(
-        "--segment-bytes", type=_size, default=64 << 20, metavar="SIZE", help="size of a file (default: 64M)"
+        "--segment-bytes", type=size, default=64 << 20, metavar="SIZE", help="size of a file (default: 64M)"
     )
     parser.add_argument(
-        "--retain-bytes", type=_size, default=0, metavar="SIZE", help="remove old segments of a stream above this size"
+        "--retain-bytes", type=size, default=0, metavar="SIZE", help="remove old segments of a stream above this size"
     )
     parser.add_argument(
-        "--retain-time", type=_time, default=0.0, metavar="TIME", help="remove segments older than this, such as 7d"
+        "--retain-time", type=duration, default=0.0, metavar="TIME", help="remove segments older than this, such as 7d"
     )
     parser.add_argument(
         "--cut-damage", action="store_true", help="cut a damaged end of a stream instead of refusing the stream"
@@ -93,23 +92,9 @@ def add_serve(actions: Actions) -> None:
     parser.set_defaults(run=_run)
 
 
-def _time(text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if not match or not 0.0 < float(match[1]) * _TIMES[match[2]] <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 0.5s, 30m, 12h or 7d")
-    return float(match[1]) * _TIMES[match[2]]
-
-
-def _size(text: str) -> int:
-    match = re.fullmatch(r"(\d+)([kMGT]?)", text)
-    if not match or not 0 < int(match[1]) * _SIZES[match[2]] < 1 << 62:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 65536, 64k, 64M or 10G")
-    return int(match[1]) * _SIZES[match[2]]
-
-
 def _run(arguments: argparse.Namespace) -> int:
     from heliograph.engine.options import by_owner
-    from heliograph.engine.store_server import StoreServer
+    from heliograph.engine.store.server import StoreServer
 
     instances, receivers = by_owner(arguments.option)
     _allow_many_files()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from heliograph.engine.commands import FORMATS, counted, status_line
 
 if TYPE_CHECKING:
-    from heliograph.engine.store_reader import StoredMessage
+    from heliograph.engine.store.reader import StoredMessage
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = ["add_replay"]
@@ -89,7 +89,7 @@ def _value(text: str) -> int:
 
 
 def _messages(arguments: argparse.Namespace) -> Iterator[StoredMessage]:
-    from heliograph.engine.store_reader import read, streams
+    from heliograph.engine.store.reader import read, streams
 
     for stream in [arguments.stream] if arguments.stream else streams(arguments.dir):
         for message in read(arguments.dir, stream, by=arguments.by, first=arguments.first, last=arguments.last):

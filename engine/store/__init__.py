@@ -1,0 +1,1 @@
+"""Message stores: `server` keeps topics in files, `reader` and `follower` read them."""
