@@ -303,12 +303,15 @@ static void decide(helio_tx_stream *stream, helio_moment moment) {
     }
 }
 
-/* Data without feedback needs decisions too: on its rate, or on silent receivers. */
+/* Data without feedback needs decisions too: on its rate, or on receivers that have fallen
+ * silent, which all outputs show, whatever the mode. */
 static bool minds_data(const helio_tx_stream *stream) {
     const helio_tx_slow *slow = &stream->slow;
+    const helio_receivers *receivers = &stream->repairer.receivers;
     return !stream->govern.policy->is_fixed ||
            (slow->is_on && (slow->config.mode != HELIO_SLOW_MODE_OBSERVE ||
-                            slow->config.storm_mode != HELIO_STORM_MODE_OBSERVE));
+                            slow->config.storm_mode != HELIO_STORM_MODE_OBSERVE ||
+                            receivers->count > receivers->vacant));
 }
 
 /* Something that needs decisions happened since the interval began. */
