@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heliograph.engine.catalogue.times import add_utc_option
 from heliograph.exporters import EXPORTERS, Exporter, available, load
 from heliograph.exporters.costs import Costs
 from heliograph.monitor.commands.arguments import (
@@ -64,6 +65,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("names", metavar="NAME", nargs="+", help=f"exporters to run: {', '.join(available())}")
     add_segments_option(parser)
     add_collect_option(parser)
+    add_utc_option(parser)
     parser.add_argument(
         "--interval", type=interval, default=1.0, metavar="S", help="seconds between snapshots (default: 1)"
     )

@@ -7,9 +7,9 @@ the number of lost messages.
 from __future__ import annotations
 
 import sys
-import time
 from typing import TextIO
 
+from heliograph.engine.catalogue.times import time_of_day
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.rates import rates_between
 from heliograph.monitor.text import printable
@@ -38,12 +38,11 @@ class ConsoleExporter:
         """Do nothing: no data is held, and the stream belongs to the caller."""
 
     def _line(self, snapshot: Snapshot) -> str:
-        clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_ns / 1e9))
         live = sum(instance.health is Health.LIVE for instance in snapshot.instances)
         others = [
             f"{printable(item.name)} {item.health}" for item in snapshot.instances if item.health is not Health.LIVE
         ]
-        parts = [f"{clock}  {live} live" + (f" ({', '.join(others)})" if others else "")]
+        parts = [f"{time_of_day(snapshot.time_ns)}  {live} live" + (f" ({', '.join(others)})" if others else "")]
         if self._older is not None:
             parts += self._rates(self._older, snapshot)
         return "  ".join(parts)

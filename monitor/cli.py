@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from types import FrameType
 
+from heliograph.engine.catalogue import times
 from heliograph.monitor.errors import UserError
 
 __all__ = ["GROUP", "main"]
@@ -59,6 +60,10 @@ _MORE = """\
 
 Heliograph finds instances through their stats segments in $HELIOGRAPH_SEGMENT_DIR
 (default: /dev/shm/heliograph).
+
+Times are local, with the offset from UTC beside a date; --utc prints UTC. With --json, times are integers in ns
+since 1970 (names in _ns). A command that answers once prints one JSON object, a command that continues prints one
+object per line.
 """
 
 
@@ -119,6 +124,7 @@ def _dispatch(argv: Sequence[str], points: Mapping[str, EntryPoint]) -> int:
         advice = f"did you mean '{close[0]}'?" if close else "'heliograph --help' lists the commands"
         raise UserError(f"unknown command '{first}'; {advice}")
     arguments = _parser(points, first).parse_args(argv)
+    times.show(utc=getattr(arguments, "utc", False))
     try:
         code: int = arguments.run(arguments)
     except ModuleNotFoundError as error:

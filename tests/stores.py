@@ -146,3 +146,11 @@ def segment(gsi: bytes, port: int, batches: Sequence[Sequence[Kept]], source: st
         data += batch(position, messages)
         position += len(messages)
     return data
+
+
+def write_store(folder: Path, messages: Sequence[Kept]) -> None:
+    """A store of one stream, with the messages in one batch."""
+    gsi, port = bytes.fromhex("a1b2c3d4e5f6"), 7500
+    folder.mkdir(exist_ok=True)
+    (folder / "store.lock").write_text("heliograph store 1\n")
+    (folder / f"{gsi.hex()}-{port}-{1:016x}.seg").write_bytes(segment(gsi, port, [messages]))

@@ -6,10 +6,10 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.engine.commands import status_line
 from heliograph.engine.store.files import faults, segments
 from heliograph.engine.store.replay import add_replay
@@ -42,6 +42,8 @@ def command(subparsers: Subparsers) -> None:
         action.add_argument("dir", type=Path, metavar="DIR", help="directory of the store")
         action.add_argument("--json", action="store_true", help="print one JSON object")
         action.set_defaults(run=_run)
+        if name == "ls":
+            add_utc_option(action)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -67,16 +69,8 @@ def _run(arguments: argparse.Namespace) -> int:
         verdict = "damaged" if wrong else "ok"
         print(f"{verdict}: {messages:,} messages in {len(found):,} segments, {rest:,} bytes after the last whole batch")
         return 1 if wrong else 0
-    print(f"{'STREAM':<20}{'SEGMENT':>8}{'FIRST':>12}{'MESSAGES':>12}{'BYTES':>14}  {'RECEIVED FROM':<20}UNTIL")
+    print(f"{'STREAM':<20}{'SEGMENT':>8}{'FIRST':>12}{'MESSAGES':>12}{'BYTES':>14}  {'RECEIVED FROM':<27}UNTIL")
     for segment in found:
         counts = f"{segment.number:>8}{segment.position:>12}{segment.messages:>12}{segment.bytes:>14}"
-        print(f"{segment.stream:<20}{counts}  {_local(segment.first_ns):<20}{_local(segment.last_ns)}")
+        print(f"{segment.stream:<20}{counts}  {date_time(segment.first_ns):<27}{date_time(segment.last_ns)}")
     return 0
-
-
-def _local(ns: int) -> str:
-    """A wall clock time in local time; "-" when there is none or it is beyond the calendar."""
-    try:
-        return datetime.fromtimestamp(ns / 1e9).isoformat(sep=" ", timespec="seconds") if ns else "-"
-    except (ValueError, OverflowError, OSError):
-        return "-"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from heliograph.engine.catalogue.outside import json_text
+from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.exporters.alerts.render import FILES
 from heliograph.exporters.alerts.settings import DEFAULT, PREFIX, Alert, load
 from heliograph.monitor.errors import UserError
@@ -40,6 +40,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     shown = actions.add_parser("list", help="every alert with its severity, times and meaning")
+    shown.add_argument("--json", action="store_true", help="one JSON object")
     shown.set_defaults(run=_list)
     render = actions.add_parser("render", help="write the rules of Prometheus and Grafana and Alertmanager's routes")
     render.add_argument("--only", choices=FILES, help="print this file in place of writing all")
@@ -51,7 +52,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     check.add_argument("--step", type=float, metavar="SECONDS", help="default: 1 of recordings, 5 of a directory")
     check.add_argument("--all-users", action="store_true", help="also read files of other users")
-    check.add_argument("--json", action="store_true", help="one JSON object per alert, one per line")
+    check.add_argument("--json", action="store_true", help="one JSON object")
+    add_utc_option(check)
     check.set_defaults(run=_check)
     for one in (shown, render, check):
         one.add_argument(
@@ -60,7 +62,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    print(_table(list(load(arguments.settings).alerts.values())))
+    alerts = list(load(arguments.settings).alerts.values())
+    print(json_text({"alerts": [asdict(one) for one in alerts]}) if arguments.json else _table(alerts))
     return 0
 
 
@@ -101,8 +104,8 @@ def _check(arguments: argparse.Namespace) -> int:
         past = of_flights(arguments.past, arguments.step or 1.0, arguments.all_users)
     found = check(past, settings)
     if arguments.json:
-        for one in found:
-            print(json.dumps({**asdict(one), "labels": dict(one.labels)}))
+        about = {"start_ns": round(past.start * 1e9), "step_s": past.step, "steps": past.steps}
+        print(json_text({**about, "alerts": [_fields(one) for one in found]}))
         return 0
     print(f"{past.steps} steps of {past.step:g} s from {_moment(past.start)}")
     for one in found:
@@ -113,10 +116,16 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _fields(one: Finding) -> dict[str, Any]:
+    fields = {**asdict(one), "labels": dict(one.labels)}
+    for name in ("condition", "condition_ended", "fired", "resolved"):
+        seconds = fields.pop(name)
+        fields[f"{name}_ns"] = None if seconds is None else round(seconds * 1e9)
+    return fields
+
+
 def _moment(seconds: float | None) -> str:
-    if seconds is None:
-        return "the end"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return "the end" if seconds is None else date_time(round(seconds * 1e9))
 
 
 def _times(one: Finding) -> str:

@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -145,10 +144,9 @@ class Collector:
     def absence(self) -> str:
         """Why the last snapshot has no instance, for display."""
         if not self._origins:
-            since = datetime.fromtimestamp(self._began_ns // 1_000_000_000)
             seconds = (self._clock() - self._began_ns) / 1e9
             refused = f"; {self._stats.refused} messages were not reports" if self._stats.refused else ""
-            return f"no report received on {self.place} since {since:%H:%M:%S} ({seconds:.0f} s){refused}"
+            return f"no report received on {self.place} for {seconds:.0f} s{refused}"
         unread = [state for state in self.hosts() if state.reason]
         if unread:
             return "; ".join(f"{state.host}: {state.reason}" for state in unread[:3])

@@ -82,12 +82,13 @@ def add_allowed_host_option(parser: argparse._ActionsContainer) -> None:
 
 
 def add_collect_option(parser: argparse.ArgumentParser, hidden: bool = False) -> None:
-    """Add ``--collect``; hidden: for a verb whose command has it too, without help and defaults."""
+    """Add ``--collect``; hidden: for a verb whose command has it too, as `verb_collect`, without help."""
     parser.add_argument(
         "--collect",
+        dest="verb_collect" if hidden else "collect",  # the values of a verb would replace those of its command
         metavar="URL",
         action="append",
-        default=argparse.SUPPRESS if hidden else [],
+        default=[],
         help=argparse.SUPPRESS
         if hidden
         else "read the hosts that 'heliograph publish' sends to this endpoint, not this host; repeatable",

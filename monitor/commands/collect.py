@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.catalogue.outside import json_text
+from heliograph.engine.catalogue.times import add_utc_option, time_of_day
 from heliograph.monitor.commands.arguments import COLLECT_MIB, engine_options, interval, positive
 from heliograph.monitor.commands.common import Subparsers
 from heliograph.monitor.commands.publish import RATE_BYTES, add_transport_options
@@ -80,6 +80,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     )
     add_transport_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per interval, one per line")
+    add_utc_option(parser)
     parser.add_argument("--count", metavar="N", type=positive, help="stop after N intervals")
     parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
     parser.set_defaults(run=run)
@@ -118,11 +119,10 @@ def account_fields(snapshot: Snapshot, account: Account, absence: str, relay: Re
 
 def status(snapshot: Snapshot, account: Account, absence: str, relay: Relay | None = None) -> list[str]:
     """The same counters as lines of text."""
-    moment = datetime.fromtimestamp(snapshot.time_ns // 1_000_000_000)
     up = sum(not host.silent and not host.reason for host in account.hosts)
     stats = account.stats
     lines = [
-        f"heliograph  {moment:%H:%M:%S}  {up} of {len(account.hosts)} hosts report  "
+        f"heliograph  {time_of_day(snapshot.time_ns)}  {up} of {len(account.hosts)} hosts report  "
         f"{len(snapshot.instances)} instances  {stats.messages} messages, {stats.lost} lost, {stats.refused} refused"
     ]
     if relay is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands import levels
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
-from heliograph.monitor.commands.common import Subparsers, add_command, only
-from heliograph.monitor.commands.receivers import listing, running
+from heliograph.monitor.commands.common import Subparsers, add_command
+from heliograph.monitor.commands.receivers import listing
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, InstanceState, Snapshot
@@ -201,7 +201,7 @@ def _common(parser: argparse.ArgumentParser, top: bool) -> None:
 
     add("--instance", metavar="WHICH", default=None, help="name or pattern, process id, or path of the segment")
     add("--timeout", metavar="TIME", type=_timeout, default=2.0, help="longest wait for the answer (default: 2s)")
-    add("--json", action="store_true", default=False, help="print one JSON object, also when the command is refused")
+    add("--json", action="store_true", default=False, help="one JSON object, also when the command is refused")
     if not top:
         parser.add_argument("--segments", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         parser.add_argument("--all-users", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
@@ -243,9 +243,8 @@ def _running(instances: tuple[InstanceState, ...]) -> list[InstanceState]:
     return [item for item in instances if item.health in (Health.LIVE, Health.STALE)]
 
 
-def _matching(instances: tuple[InstanceState, ...], which: str) -> list[InstanceState]:
-    """Running instances that match `which`: by name, else by process id, else by shell pattern."""
-    running = _running(instances)
+def _matching(running: list[InstanceState], which: str) -> list[InstanceState]:
+    """Instances that match `which`: by name, else by process id, else by shell pattern."""
     named = [item for item in running if item.name == which]
     if which.isdigit() and not named:
         return [item for item in running if item.pid == int(which)]
@@ -264,24 +263,33 @@ def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
     """
     if which is not None and _is_path(which):
         return Path(which)
-    running = _running(instances)
-    found = running if which is None else _matching(instances, which)
+    found = _selected(instances, which)
     if len(found) == 1:
         return Path(found[0].path)
-    shown = ", ".join(sorted(f"{printable(item.name)} ({item.pid})" for item in found or running))
-    if not running:
-        raise UserError("no running instance found")
     if not found:
-        raise UserError(f"no instance matches {which!r}; running: {shown}")
-    raise UserError(f"several instances match; select one with --instance: {shown}")
+        raise UserError("no running instance found")
+    raise UserError(f"several instances match; select one with --instance: {_shown(found)}")
 
 
-def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
-    found = worst(receivers_of(only(running(snapshot), arguments.instance)))
-    lines = listing(found, arguments.json)
-    if lines:
-        print("\n".join(lines))
-    return 0
+def _shown(instances: Iterable[InstanceState]) -> str:
+    return ", ".join(sorted(f"{printable(item.name)} ({item.pid})" for item in instances))
+
+
+def _selected(instances: tuple[InstanceState, ...], which: str | None) -> list[InstanceState]:
+    """Return the running instances that ``--instance`` selects.
+
+    Raises:
+        UserError: None matches.
+    """
+    running = _running(instances)
+    if which is None:
+        return running
+    found = [item for item in running if item.path == which] if _is_path(which) else _matching(running, which)
+    if not found:
+        raise UserError(
+            f"no instance matches {which!r}; running: {_shown(running)}" if running else "no running instance found"
+        )
+    return found
 
 
 def _values(arguments: argparse.Namespace) -> Mapping[str, object]:
@@ -291,22 +299,22 @@ def _values(arguments: argparse.Namespace) -> Mapping[str, object]:
     return {key: given[key] for key in keys if given.get(key) is not None}
 
 
-def _level_lines(snapshot: Snapshot, arguments: argparse.Namespace) -> list[str]:
-    which: str | None = arguments.instance
-    if which is None:
-        found = _running(snapshot.instances)
-    elif _is_path(which):
-        found = [item for item in _running(snapshot.instances) if item.path == which]
-    else:
-        found = _matching(snapshot.instances, which)
-    return levels.level_json(found) if arguments.json else levels.level_lines(snapshot, found)
+def _listed(snapshot: Snapshot, arguments: argparse.Namespace) -> str:
+    """The receivers, or the levels in force."""
+    found = _selected(snapshot.instances, arguments.instance)
+    if arguments.verb == "receivers":
+        chosen = replace(snapshot, instances=tuple(found))
+        return listing(snapshot.time_ns, worst(receivers_of(chosen)), arguments.json)
+    if arguments.json:
+        return levels.level_json(snapshot, found)
+    return "\n".join(levels.level_lines(snapshot, found))
 
 
 def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
     """Segments of the selected instances: exactly one, except that `level` accepts several."""
     which: str | None = arguments.instance
     if arguments.verb == "level" and not (which is not None and _is_path(which)):
-        found = _running(snapshot.instances) if which is None else _matching(snapshot.instances, which)
+        found = _selected(snapshot.instances, which)
         if found and (which is not None or levels.has_selector(vars(arguments))):
             return [Path(item.path) for item in found]
     return [choose(snapshot.instances, which)]
@@ -314,8 +322,9 @@ def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send one command and print the answer, or print the receivers or the levels."""
-    lists_levels = arguments.verb == "level" and arguments.list
-    if arguments.collect and not lists_levels and arguments.verb != "receivers":
+    arguments.collect = [*arguments.collect, *arguments.verb_collect]
+    reads = arguments.verb == "receivers" or (arguments.verb == "level" and arguments.list)
+    if arguments.collect and not reads:
         raise UserError(
             f"'ctl {arguments.verb}' sends a command, --collect only reads: "
             f"run 'heliograph ctl {arguments.verb}' on the host of the instance, without --collect"
@@ -324,50 +333,48 @@ def run(arguments: argparse.Namespace) -> int:
         snapshot = source.sample(histograms=False)
         if arguments.collect and not snapshot.instances:
             print(f"heliograph: {printable(source.absence)}", file=sys.stderr)
-    if arguments.verb == "receivers":
-        return _receivers(snapshot, arguments)
-    if lists_levels:
-        print("\n".join(_level_lines(snapshot, arguments)))
+    if reads:
+        print(_listed(snapshot, arguments))
         return 0
     values = levels.values(vars(arguments)) if arguments.verb == "level" else _values(arguments)
     text = command_text(arguments.verb, values)
     paths = _targets(snapshot, arguments)
-    if len(paths) == 1:
-        return _give(paths[0], text, arguments)
-    return max(_give_one_of_many(path, text, arguments) for path in paths)
+    answers = []
+    code = 0
+    for path in paths:
+        try:
+            answer = _give(path, text, arguments)
+        except UserError as error:  # it does not stop the others
+            if len(paths) == 1:
+                raise
+            print(f"heliograph: {printable(str(error))}", file=sys.stderr)
+            code = max(code, IMPOSSIBLE)
+            continue
+        answers.append(answer)
+        code = max(code, NO_ANSWER if answer["code"] is None else REFUSED if answer["code"] else 0)
+        if not arguments.json:
+            _print(answer, named=len(paths) > 1)
+    if arguments.json:
+        print(json_text({"command": text, "answers": answers}))
+    return code
 
 
-def _give_one_of_many(path: Path, text: str, arguments: argparse.Namespace) -> int:
-    """Send to one of several instances; an error does not stop the others."""
-    try:
-        return _give(path, text, arguments, named=True)
-    except UserError as error:
-        print(f"heliograph: {printable(str(error))}", file=sys.stderr)
-        return IMPOSSIBLE
-
-
-def _give(path: Path, text: str, arguments: argparse.Namespace, named: bool = False) -> int:
-    """Send the command to one instance; returns the exit code."""
+def _give(path: Path, text: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Send the command to one instance; return the answer as JSON has it. Its code is None if none came in time."""
     try:
         with CommandRing(path, all_users=arguments.all_users) as ring:
             name = ring.header.name
             answer = ring.give(text, arguments.timeout)
     except NoAnswer as error:
-        if not arguments.json:
-            print(f"heliograph: {printable(str(error))}", file=sys.stderr)
-        else:
-            _print_json(str(path), text, None, "NO_ANSWER", str(error))
-        return NO_ANSWER
-    if arguments.json:
-        _print_json(name, text, answer.code, answer.error, answer.text)
-    elif answer.code == 0:
-        print(printable(f"{name}: {answer.text}" if named else answer.text))
+        return {"instance": str(path), "code": None, "error": "NO_ANSWER", "answer": str(error)}
+    return {"instance": name, "code": answer.code, "error": answer.error, "answer": answer.text}
+
+
+def _print(answer: Mapping[str, Any], named: bool) -> None:
+    name, text = printable(answer["instance"]), printable(answer["answer"])
+    if answer["code"] == 0:
+        print(f"{name}: {text}" if named else text)
     else:
-        print(f"heliograph: {printable(name)} refused: {printable(answer.text)}", file=sys.stderr)
-    return REFUSED if answer.code else 0
-
-
-def _print_json(instance: str, text: str, code: int | None, error: str | None, answer: str) -> None:
-    fields = {"instance": instance, "command": text, "code": code, "error": error, "answer": answer}
-    sys.stdout.write(json_text(fields))
-    sys.stdout.write("\n")
+        print(
+            f"heliograph: {text}" if answer["code"] is None else f"heliograph: {name} refused: {text}", file=sys.stderr
+        )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from datetime import datetime
+from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
+from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen, only
 from heliograph.monitor.log import event_fields
-from heliograph.monitor.model import Event
+from heliograph.monitor.model import Event, Snapshot
 from heliograph.monitor.text import printable
 
 __all__ = ["command", "event_line"]
@@ -30,9 +31,12 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "heliograph events --follow --instance 'slow*'",
     )
     parser.add_argument("--follow", action="store_true", help="continue with new events until Ctrl-C")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object; with --follow one per event, one per line"
+    )
     add_collect_option(parser)
     add_instance_option(parser)
+    add_utc_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -43,22 +47,32 @@ def _shown(name: str, value: int) -> str:
 
 def event_line(event: Event) -> str:
     """Format an event as one line of text."""
-    moment = datetime.fromtimestamp(event.time_ns // 1_000_000_000)
-    stamp = f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ns % 1_000_000_000 // 1000:06}"
     about = " ".join(value for key, value in event.labels.items() if key != "instance")
     arguments = " ".join(f"{name}={_shown(name, value)}" for name, value in event.arguments.items())
+    stamp = date_time(event.time_ns, "microseconds")
     parts = (stamp, f"{event.severity:<7}", event.instance, event.name, about, event.text, arguments)
     return "  ".join(printable(part) for part in parts if part)
+
+
+def _fields(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "time_ns": snapshot.time_ns,
+        "events": [event_fields(event) for event in snapshot.events],
+        "events_missed": snapshot.events_missed,
+    }
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the stored events and, with ``--follow``, the new ones."""
     with open_source(arguments) as sampler:
         while True:
-            snapshot = only(sampler.sample(histograms=False), arguments.instance)
-            for event in snapshot.events:
-                line = json_text(event_fields(event)) if arguments.json else event_line(event)
-                print(line)
+            keep = only if arguments.follow else chosen
+            snapshot = keep(sampler.sample(histograms=False), arguments.instance)
+            if arguments.json and not arguments.follow:
+                print(json_text(_fields(snapshot)))
+            else:
+                for event in snapshot.events:
+                    print(json_text(event_fields(event)) if arguments.json else event_line(event))
             if snapshot.events_missed:
                 note = f"{snapshot.events_missed} events were overwritten before they could be read"
                 print(f"heliograph: {note}", file=sys.stderr)

@@ -11,10 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heliograph.engine.catalogue import times
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands.arguments import add_collect_option, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
@@ -44,7 +44,7 @@ FILE is a recording, or the name of an instance whose ring is read in its presen
 Recordings are files on the host of the instance and are not published: --collect is refused.
 
 TIME (--from, --to, --around) is in seconds from the start (12.5) or the end (-3), or a time of day
-in UTC (21:05:03.120).
+(21:05:03.120; with --utc in UTC).
 
 Exit codes: 0 read, 1 read except for damaged parts (they are named), 2 cannot be read.
 """
@@ -62,7 +62,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser = add_command(subparsers, "flight", "read a flight recording", _ABOUT, _EXAMPLES)
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording, or the name of a running instance")
     parser.add_argument("--list", action="store_true", help="list the recordings in the segment directory")
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with everything, or with the list")
     parser.add_argument(
         "--cells",
         metavar="PATTERN",
@@ -81,7 +81,8 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "--rows", metavar="N", type=positive, default=20, help="number of ticks in the table (default: 20)"
     )
     add_collect_option(parser, hidden=True)
-    parser.set_defaults(run=run, collect=[])
+    times.add_utc_option(parser)
+    parser.set_defaults(run=run)
 
 
 # ---- files ----
@@ -163,19 +164,17 @@ def _list(folder: Path, as_json: bool, all_users: bool) -> int:
             }
         )
     if as_json:
-        for row in rows:
-            print(json_text(row))
+        print(json_text({"recordings": rows}))
         return 0
     if not rows:
         print(f"no recordings in {folder}")
         return 0
     shown = []
     for row in rows:
-        when = row.get("kept_ns")
-        text = f"{datetime.fromtimestamp(when / 1e9, UTC):%Y-%m-%d %H:%M:%S}" if when else ""
         size = bytes_text(row["bytes"]) if "bytes" in row else ""
-        shown.append([row["file"], row["state"], size, text, row.get("why") or row.get("error") or ""])
-    print("\n".join(table(("file", "state", "size", "of (UTC)", "why"), shown, left=2)))
+        when = times.date_time(row.get("kept_ns") or 0)
+        shown.append([row["file"], row["state"], size, when, row.get("why") or row.get("error") or ""])
+    print("\n".join(table(("file", "state", "size", "of", "why"), shown, left=2)))
     return 0
 
 
@@ -192,9 +191,9 @@ def _position(text: str, recording: Recording) -> int:
 
     clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?", text)
     if clock:
-        day_ns = recording.wall_ns[0] // 86_400_000_000_000 * 86_400_000_000_000
+        day = times.at(recording.wall_ns[0]).replace(hour=0, minute=0, second=0, microsecond=0)
         seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3] or 0)
-        wall_ns = day_ns + round(seconds * 1e9)
+        wall_ns = int(day.timestamp()) * 1_000_000_000 + round(seconds * 1e9)
         if wall_ns < recording.wall_ns[0] - 43_200_000_000_000:
             wall_ns += 86_400_000_000_000  # the recording crosses midnight
         return recording.position_of(wall_ns)
@@ -331,7 +330,7 @@ def _write_page(study: Study, out: Path) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read one recording, or list them."""
-    if arguments.collect:
+    if arguments.verb_collect:
         raise UserError(
             "flight recordings stay on the host of their instance, --collect does not receive them: "
             "run 'heliograph flight' on that host, or copy the recording here and name the file; "

@@ -122,6 +122,6 @@ def level_lines(snapshot: Snapshot, instances: Iterable[InstanceState]) -> list[
     return table(("instance", "level", "for", "objects", "of"), rows) if rows else ["no running instance found"]
 
 
-def level_json(instances: Iterable[InstanceState]) -> list[str]:
-    """The same table, one JSON object per line."""
-    return [json_text(asdict(item)) for item in levels_of(instances)]
+def level_json(snapshot: Snapshot, instances: Iterable[InstanceState]) -> str:
+    """The same table as JSON."""
+    return json_text({"time_ns": snapshot.time_ns, "levels": [asdict(item) for item in levels_of(instances)]})

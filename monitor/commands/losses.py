@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 
 from heliograph.engine.catalogue.outside import json_text
+from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen
 from heliograph.monitor.losses import LossRow, losses
@@ -30,14 +30,11 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers, "losses", "list unrecoverable losses, also of streams that have ended", _ABOUT,
         "heliograph losses --instance 'desk*'",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="one JSON object per stream and cause, one per line")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
     add_collect_option(parser)
     add_instance_option(parser)
+    add_utc_option(parser)
     parser.set_defaults(run=run)
-
-
-def _moment(ns: int) -> str:
-    return f"{datetime.fromtimestamp(ns // 1_000_000_000):%Y-%m-%d %H:%M:%S}.{ns % 1_000_000_000 // 1_000_000:03}"
 
 
 def loss_lines(rows: Sequence[LossRow], snapshot: Snapshot) -> list[str]:
@@ -57,8 +54,8 @@ def loss_lines(rows: Sequence[LossRow], snapshot: Snapshot) -> list[str]:
             count_text(row.packets),
             bytes_text(row.bytes_estimated),
             count_text(row.longest),
-            _moment(row.first_ns),
-            _moment(row.last_ns),
+            date_time(row.first_ns, "milliseconds"),
+            date_time(row.last_ns, "milliseconds"),
             row.source,
         )
         for row in rows
@@ -81,8 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = {item.name for item in shown.instances}
     rows = [row for row in losses(snapshot) if row.instance in wanted]  # senders are searched in all instances
     if arguments.json:
-        for row in rows:
-            print(json_text(asdict(row)))
+        print(json_text({"time_ns": snapshot.time_ns, "losses": [asdict(row) for row in rows]}))
         return 0
     print("\n".join(loss_lines(rows, shown)))
     return 0

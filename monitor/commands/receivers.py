@@ -38,7 +38,9 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--worst", metavar="N", type=positive, help="print only the N worst")
     parser.add_argument("--interval", metavar="SECONDS", type=interval, help="repeat at this interval until Ctrl-C")
     parser.add_argument("--count", metavar="N", type=positive, help="with --interval: stop after N lists")
-    parser.add_argument("--json", action="store_true", help="one JSON object per receiver, one per line")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object; with --interval one per list, one per line"
+    )
     add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
@@ -86,11 +88,11 @@ def running(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, instances=alive)
 
 
-def listing(found: Sequence[ReceiverOfStream], as_json: bool) -> list[str]:
+def listing(time_ns: int, found: Sequence[ReceiverOfStream], as_json: bool) -> str:
     """Format one list."""
     if as_json:
-        return [json_text({**asdict(item), "reason": item.reason}) for item in found]
-    return receiver_lines(found)
+        return json_text({"time_ns": time_ns, "receivers": [{**asdict(item), "reason": item.reason} for item in found]})
+    return "\n".join(receiver_lines(found))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -106,10 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
             keep = only if shown else chosen
             current = running(keep(sampler.sample(histograms=False), arguments.instance))
             found = worst(receivers_of(current, previous), arguments.worst)
-            gap = [""] if shown and not arguments.json else []
-            lines = [*gap, *listing(found, arguments.json)]
-            if lines:
-                print("\n".join(lines), flush=True)
+            gap = "\n" if shown and not arguments.json else ""
+            print(gap + listing(current.time_ns, found, arguments.json), flush=True)
             shown += 1
             if arguments.interval is None or shown == arguments.count:
                 return 0

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 
 from heliograph.engine.catalogue.outside import json_text
+from heliograph.engine.catalogue.times import add_utc_option
 from heliograph.monitor import fleet
 from heliograph.monitor.columns import cut
 from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
@@ -47,9 +48,12 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--sort", choices=SORTS, default="worst", help="sort key of the receivers (default: worst)")
     parser.add_argument("--reverse", action="store_true", help="reverse the order")
     parser.add_argument("--filter", metavar="TEXT", default="", help="only receivers with this text in a column")
-    parser.add_argument("--json", action="store_true", help="one JSON object per interval, one per line")
+    parser.add_argument(
+        "--json", action="store_true", help="with --once one JSON object, otherwise one per interval, one per line"
+    )
     add_collect_option(parser)
     add_instance_option(parser)
+    add_utc_option(parser)
     parser.set_defaults(run=run)
 
 

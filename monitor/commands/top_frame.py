@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from heliograph.engine.catalogue.times import time_of_day
 from heliograph.monitor import fleet, sources
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.clocks import clocks_text
@@ -139,12 +140,11 @@ def picture(previous: Snapshot | None, current: Snapshot, watcher: Watcher | Non
 def _summary(found: Picture) -> str:
     rows = found.instances
     live = sum(row.health is Health.LIVE for row in rows)
-    moment = datetime.fromtimestamp(found.time_ns // 1_000_000_000)
     sent, received = sum(row.sent_per_s for row in rows), sum(row.received_per_s for row in rows)
     naks = sum(row.naks_sent_per_s for row in rows)
     return (
-        f"heliograph  {moment:%H:%M:%S}  {live} of {len(rows)} instances live  sent {rate_text(sent)} msg/s  "
-        f"received {rate_text(received)} msg/s  {rate_text(naks)} NAK/s"
+        f"heliograph  {time_of_day(found.time_ns)}  {live} of {len(rows)} instances live  "
+        f"sent {rate_text(sent)} msg/s  received {rate_text(received)} msg/s  {rate_text(naks)} NAK/s"
     )
 
 

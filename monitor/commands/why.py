@@ -7,16 +7,17 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
+from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.monitor import fleet
 from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source
 from heliograph.monitor.commands.common import Subparsers, add_command
 from heliograph.monitor.commands.events import event_line
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.log import event_fields
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Event, Health, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, receivers_of
@@ -45,13 +46,12 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--interval", metavar="SECONDS", type=interval, default=0.5, help="of one of 4 observations")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_collect_option(parser)
+    add_utc_option(parser)
     parser.set_defaults(run=run)
 
 
 def _moment(ns: int, now_ns: int) -> str:
-    if not ns:
-        return "unknown"
-    return f"{datetime.fromtimestamp(ns // 1_000_000_000):%Y-%m-%d %H:%M:%S} ({duration_text(now_ns - ns)} ago)"
+    return f"{date_time(ns)} ({duration_text(now_ns - ns)} ago)" if ns else "unknown"
 
 
 def _mine(rows: Sequence[fleet.ReceiverRow], pattern: str) -> list[fleet.ReceiverRow]:
@@ -93,13 +93,9 @@ def _tracked_lines(row: ReceiverOfStream, now_ns: int) -> Iterator[str]:
     yield f"  action      {row.action or 'none'}; suspended {row.suspensions} times"
 
 
-def _host_lines(snapshot: Snapshot, names: set[str]) -> Iterator[str]:
-    for row in fleet.instances(None, snapshot):
-        if row.name in names:
-            yield (
-                f"host of {row.name}: {row.host or 'unknown'}, process {row.pid}, {row.health}: {row.reason}; "
-                f"socket drops {row.socket_drops}"
-            )
+def _both_ends(rows: Sequence[fleet.ReceiverRow], snapshot: Snapshot) -> list[fleet.InstanceRow]:
+    names = {row.instance for row in rows} | {row.transmitter for row in rows if row.transmitter}
+    return [row for row in fleet.instances(None, snapshot) if row.name in names]
 
 
 _VERBS = {"suspend": "resume", "expel": "readmit"}
@@ -120,7 +116,10 @@ def _act(rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream]) -
     return [f"heliograph {shlex.join(words)}" for words in found]
 
 
-def _events(snapshot: Snapshot, names: set[str], ids: set[str]) -> list[Event]:
+def _events(rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream], snapshot: Snapshot) -> list[Event]:
+    names = {row.instance for row in rows}
+    ids = {item for row in known for item in (row.receiver, row.address)}
+
     def concerns(event: Event) -> bool:
         named = event.labels.get("receiver", "") in ids or f"{event.arguments.get('receiver', 0):016x}" in ids
         return event.instance in names or named
@@ -132,20 +131,22 @@ def page(
     rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream], lost: Sequence[LossRow], snapshot: Snapshot
 ) -> list[str]:
     """Format the page."""
-    names = {row.instance for row in rows}
-    ids = {item for row in known for item in (row.receiver, row.address)}
     lines: list[str] = []
     for row in rows:
         lines += [*_receiver_lines(row, snapshot.time_ns), ""]
     for item in known:
         lines += [*_tracked_lines(item, snapshot.time_ns), ""]
-    lines += _host_lines(snapshot, names | {row.transmitter for row in rows if row.transmitter})
+    lines += [
+        f"host of {row.name}: {row.host or 'unknown'}, process {row.pid}, {row.health}: {row.reason}; "
+        f"socket drops {row.socket_drops}"
+        for row in _both_ends(rows, snapshot)
+    ]
     lines += [
         f"losses of {row.instance}: {row.packets} packets, {row.cause.replace('_', ' ')}, last "
         f"{_moment(row.last_ns, snapshot.time_ns)}"
         for row in lost
     ]
-    found = [event_line(event) for event in _events(snapshot, names, ids)]
+    found = [event_line(event) for event in _events(rows, known, snapshot)]
     lines += ["", "events:", *(f"  {text}" for text in found or ["none is kept"])]
     lines += ["", "to act:", *(f"  {text}" for text in _act(rows, known))]
     return [printable(line) for line in lines]
@@ -158,7 +159,9 @@ def _fields(
         "time_ns": snapshot.time_ns,
         "receivers": [asdict(row) for row in rows],
         "sources": [{**asdict(row), "reason": row.reason} for row in known],
+        "instances": [asdict(row) for row in _both_ends(rows, snapshot)],
         "losses": [asdict(row) for row in lost],
+        "events": [event_fields(event) for event in _events(rows, known, snapshot)],
         "commands": _act(rows, known),
     }
 

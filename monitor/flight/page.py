@@ -34,7 +34,7 @@ def page(study: Study) -> str:
         [line.strip() for line in head_lines(study)],
         [_tiles(study), *sections, _events(study)],
         "Rates are per tick. If several ticks share a pixel, the extreme is drawn. Orange: the trigger; "
-        "grey: missing ticks; blue: the most unusual stretch. Times are UTC.",
+        "grey: missing ticks; blue: the most unusual stretch.",
         style=_STYLE,
     )
 

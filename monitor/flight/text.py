@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
 import numpy as np
 
+from heliograph.engine.catalogue.times import date_time, time_of_day
 from heliograph.monitor.flight.curves import Curve
 from heliograph.monitor.flight.detect import Stretch
 from heliograph.monitor.flight.format import State
@@ -55,10 +55,9 @@ class Study:
     """Reason for this focus, as text."""
 
 
-def moment(wall_ns: int, digits: int = 3) -> str:
-    """A time of day, UTC: 21:05:03.120."""
-    at = datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC)
-    return f"{at:%H:%M:%S}.{wall_ns % 1_000_000_000:09d}"[: 9 + digits]
+def moment(wall_ns: int) -> str:
+    """A time of day: 21:05:03.120."""
+    return time_of_day(wall_ns, "milliseconds")
 
 
 def shown(value: float, unit: str) -> str:
@@ -101,12 +100,11 @@ def _kind(recording: Recording) -> str:
 def head_lines(study: Study) -> list[str]:
     """Summary of the recording and its most unusual stretch."""
     recording, header = study.recording, study.recording.header
-    day = datetime.fromtimestamp(recording.wall_ns[0] // 1_000_000_000, UTC)
     late = sum(gap.ticks for gap in recording.gaps)
     steps = np.diff(recording.times)
     lines = [
         f"{printable(header.name)} (process {header.pid}): {_kind(recording)}",
-        f"  {day:%Y-%m-%d} {moment(recording.wall_ns[0])} to {moment(recording.wall_ns[-1])} UTC, "
+        f"  {date_time(recording.wall_ns[0], 'milliseconds')} to {moment(recording.wall_ns[-1])}, "
         f"{recording.seconds:.3f} s: {len(recording.numbers)} ticks"
         + (f" of {duration_text(float(np.median(steps)) * 1e9)}" if len(steps) else "")
         + f", {late} missing; {len(recording.tracks)} objects, {len(recording.events)} events",

@@ -77,7 +77,7 @@ def _add_run(actions: Subparsers) -> None:
     )
     run.add_argument("--jobs", type=_natural, metavar="N", help="processes (default: one a core)")
     run.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER", help=f"for the files (default: {_OUT})")
-    run.add_argument("--json", action="store_true", help="print the criteria as a JSON list")
+    run.add_argument("--json", action="store_true", help="print one JSON object with the criteria")
     run.set_defaults(run=_run)
 
 
@@ -143,7 +143,7 @@ def _run(arguments: argparse.Namespace) -> int:
     finally:
         progress.end()
     if arguments.json:
-        print(json.dumps([verdict.as_json() for verdict in verdicts], indent=1))
+        print(json.dumps({"criteria": [verdict.as_json() for verdict in verdicts]}, indent=1))
     else:
         print(f"curves: {arguments.out.resolve()}")
     return 0 if all(verdict.passed for verdict in verdicts) else 1

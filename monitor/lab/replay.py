@@ -162,7 +162,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="decide with another option of the transmitter: rate_policy=static, slow_dwell=1",
     )
     parser.add_argument("--all", action="store_true", help="print every decision, not only those that differ")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per log")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with the logs")
     parser.set_defaults(run=run)
 
 
@@ -189,6 +189,7 @@ def _print(rerun: Rerun, everything: bool) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay logs; 1 when a decision of some did not come out again (without ``--set``), 2 when one cannot be read."""
     code = 0
+    reruns = []
     for log in arguments.logs:
         try:
             rerun = read(log, arguments.options)
@@ -198,9 +199,11 @@ def run(arguments: argparse.Namespace) -> int:
             code = 2
             continue
         if arguments.json:
-            print(json.dumps(asdict(rerun) | {"is_reproduced": rerun.is_reproduced}))
+            reruns.append(asdict(rerun) | {"is_reproduced": rerun.is_reproduced})
         else:
             _print(rerun, arguments.all)
         if not arguments.options and not rerun.is_reproduced:
             code = max(code, 1)
+    if arguments.json:
+        print(json.dumps({"logs": reruns}))
     return code

@@ -45,7 +45,7 @@ def test_show_says_what_must_come_out(file: str) -> None:
 def test_run_prints_the_criteria_and_writes_both_files(file: str, tmp_path: Path) -> None:
     done = lab("run", file, "--seeds", "2", "--jobs", "1", "--json", "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")
-    rows = json.loads(done.stdout)
+    rows = json.loads(done.stdout)["criteria"]
     assert [(row["name"], row["verdict"], row["seeds"]) for row in rows] == [
         ("utilisation", "pass", 2),
         ("loss", "pass", 2),
@@ -80,7 +80,7 @@ def test_seeds_are_a_whole_number(file: str, wrong: str) -> None:
 def test_first_is_the_first_seed(file: str, tmp_path: Path) -> None:
     done = lab("run", file, "--seeds", "1", "--first", "1007", "--jobs", "1", "--json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0
-    assert [row["worst_seed"] for row in json.loads(done.stdout)] == [1007, 1007]
+    assert [row["worst_seed"] for row in json.loads(done.stdout)["criteria"]] == [1007, 1007]
     assert lab("run", file, "--first", "0").returncode == 2
 
 

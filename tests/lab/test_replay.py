@@ -78,7 +78,7 @@ def test_the_command_says_what_was_reproduced(log: Path) -> None:
     result = _heliograph(str(log))
     assert result.returncode == 0
     assert "decisions reproduced" in result.stdout
-    told = json.loads(_heliograph(str(log), "--json").stdout)
+    (told,) = json.loads(_heliograph(str(log), "--json").stdout)["logs"]
     assert told["is_reproduced"]
     assert told["recorded"] == len(told["decisions"])
     changed = _heliograph(str(log), "--set", "loss_high=0.5")

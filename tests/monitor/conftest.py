@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,25 @@ def read_moments(folder: Path) -> tuple[Snapshot, Snapshot]:
         sample_fleet(folder, 1, NOW_NS)
         now[0] += SECOND
         return before, sampler.sample()
+
+
+@pytest.fixture
+def zone() -> Iterator[Callable[[str], None]]:
+    """Sets the local time zone, as TZ names it, for one test."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def choose(name: str) -> None:
+            patch.setenv("TZ", name)
+            time.tzset()
+
+        yield choose
+    time.tzset()
+
+
+@pytest.fixture
+def utc(zone: Callable[[str], None]) -> None:
+    """Makes UTC the local time zone."""
+    zone("UTC")
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def test_stats_tell_the_verdict_and_keep_the_raw_value(tmp_path: Path, capsys: p
 def test_the_receivers_command_tells_how_each_clock_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     two_hosts(tmp_path, -5 * MILLISECOND, 20 * MICROSECOND)
     assert main(["receivers", "--segments", str(tmp_path), "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["receivers"]
     assert row["clocks"] == {"source": "exchange", "offset_ns": -5 * MILLISECOND, "bound_ns": 20_000, "age_ns": None}
     assert main(["receivers", "--segments", str(tmp_path)]) == 0
     assert "-5.00 ms ±20.0 µs" in capsys.readouterr().out

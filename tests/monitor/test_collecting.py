@@ -227,7 +227,7 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
     assert (shown["name"], shown["health"]) == ("feed", Health.LIVE)
     for command in (["ctl", "level", "--list", "--collect", below], ["ctl", "--collect", below, "level", "--list"]):
         seen = subprocess.run([*COMMAND, *command, "--json"], capture_output=True, text=True, check=True, timeout=20)
-        assert [json.loads(line)["instance"] for line in seen.stdout.splitlines()] == ["feed"]
+        assert [row["instance"] for row in json.loads(seen.stdout)["levels"]] == ["feed"]
     command = ["ctl", "receivers", "--collect", below]
     seen = subprocess.run([*COMMAND, *command], capture_output=True, text=True, check=True, timeout=20)
     assert "no report received" not in seen.stderr

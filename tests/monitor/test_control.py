@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -348,13 +349,26 @@ def test_the_command_line_gives_a_command_and_prints_the_answer(capsys: pytest.C
         assert capsys.readouterr().out.startswith("feed ")
         assert main(["ctl", "level", "3", "--for", "90s", "--instance", "fe*", "--json"]) == 0
         fields = json.loads(capsys.readouterr().out)
-        assert fields == {
+        answer = {
             "instance": "feed",
-            "command": "level level=3 for=90",
             "code": 0,
             "error": None,
             "answer": "the level of detail is 3 for 90 s, it was 2",
         }
+        assert fields == {"command": "level level=3 for=90", "answers": [answer]}
+
+
+def test_endpoints_before_and_after_the_verb_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(arguments: argparse.Namespace) -> None:
+        asked.append(arguments.collect)
+        raise UserError("enough")
+
+    monkeypatch.setattr(ctl, "open_source", refuse)
+    for words in (["--collect", "A", "receivers", "--collect", "B"], ["receivers", "--collect", "A", "--collect", "B"]):
+        assert main(["ctl", *words]) == 2
+    assert asked == [["A", "B"], ["A", "B"]]
 
 
 def test_exit_codes_tell_refused_from_unanswered_from_impossible(
@@ -367,8 +381,8 @@ def test_exit_codes_tell_refused_from_unanswered_from_impossible(
         assert main(["ctl", "ping", "--instance", "idle", "--timeout", "100ms"]) == 3
         assert "mode=poll" in capsys.readouterr().err
         assert main(["ctl", "--json", "ping", "--instance", "idle", "--timeout", "100ms"]) == 3
-        fields = json.loads(capsys.readouterr().out)
-        assert (fields["code"], fields["error"]) == (None, "NO_ANSWER")
+        (answer,) = json.loads(capsys.readouterr().out)["answers"]
+        assert (answer["code"], answer["error"]) == (None, "NO_ANSWER")
         assert main(["ctl", "ping"]) == 2
         assert (
             f"several instances match; select one with --instance: feed ({os.getpid()}), idle"
@@ -463,9 +477,9 @@ def _ctl(*words: str) -> str:
         timeout=60,
         check=False,
     )
-    fields = json.loads(done.stdout)
-    assert (done.returncode == 0) == (fields["code"] == 0), done.stderr
-    return str(fields["answer"])
+    (answer,) = json.loads(done.stdout)["answers"]
+    assert (done.returncode == 0) == (answer["code"] == 0), done.stderr
+    return str(answer["answer"])
 
 
 def test_a_receiver_is_suspended_resumed_expelled_and_readmitted_by_hand(stream: tuple[Path, Instance]) -> None:
@@ -563,14 +577,23 @@ def test_receivers_are_listed_with_what_is_known_of_them(segments: Path, capsys:
         assert part in slow
 
 
-def test_receivers_as_json_are_one_object_a_line(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_receivers_as_json_are_one_object(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _peers(segments)
     assert main(["ctl", "receivers", "--json", "--instance", "fe*"]) == 0
-    silent, slow = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    silent, slow = json.loads(capsys.readouterr().out)["receivers"]
     assert (slow["name"], slow["receiver"], slow["loss"], slow["lag"]) == ("slow-1", "00000000deadbeef", 0.021, 300)
     assert (silent["address"], silent["loss"], silent["action"]) == ("10.1.2.4:41000", None, "")
-    assert main(["ctl", "receivers", "--instance", "other"]) == 0
-    assert capsys.readouterr().out.startswith("no receivers: none has requested a repair")
+    assert main(["ctl", "receivers", "--instance", str(os.getpid())]) == 0, "as with the other verbs"
+    assert "slow-1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", [["receivers"], ["level", "--list"], ["ping"]])
+def test_an_instance_that_matches_nothing_is_refused_with_those_running(
+    verb: list[str], segments: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _peers(segments)
+    assert main(["ctl", *verb, "--instance", "other"]) == 2
+    assert f"no instance matches 'other'; running: feed ({os.getpid()})" in capsys.readouterr().err
 
 
 # Everything is loaded before the rights go: the installation may be readable for its owner alone.

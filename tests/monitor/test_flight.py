@@ -25,6 +25,8 @@ from heliograph.monitor.page.svg import Axis, Line, Mark, chart, nice_axis
 from tests.flights import START_NS, FlightObject, FlightWriter
 from tests.segments import SegmentEvent
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 STREAM = {"instance": "feed", "stream": "0a0b0c0d0e0f.1"}
 TOPIC = {"instance": "feed", "topic": "A", "stream": "0a0b0c0d0e0f.1"}
 
@@ -273,7 +275,7 @@ def test_the_ring_of_an_instance_is_found_by_its_name(segments: Path, capsys: py
     assert main(["flight", "--list"]) == 0
     assert re.search(r"feed\.4711\.3\.flight +kept", capsys.readouterr().out)
     assert main(["flight", "--list", "--json"]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = json.loads(capsys.readouterr().out)["recordings"]
     assert {row["file"]: row["state"] for row in rows}["a.b.12.flight"] == "ring"
 
 

@@ -63,7 +63,7 @@ def test_what_is_in_force_is_listed_with_its_end(capsys: pytest.CaptureFixture[s
     with engine("feed") as instance, instance.transmitter("inproc://levels", "T", linger=0.0):
         instance.set_level(3, 3600, topic="T")
         assert main(["ctl", "level", "--list", "--json"]) == 0
-        own, rule = map(json.loads, capsys.readouterr().out.splitlines())
+        own, rule = json.loads(capsys.readouterr().out)["levels"]
         assert own == {"instance": "feed", "selector": "instance", "level": 1, "until_ns": None, "objects": None}
         assert (rule["selector"], rule["level"], rule["objects"]) == ("topic=T", 3, 1)
         seen = snapshot()

@@ -38,6 +38,8 @@ def test_one_object_for_programs(segments: Path, capsys: pytest.CaptureFixture[s
     page = json.loads(capsys.readouterr().out)
     assert {row["instance"] for row in page["receivers"]} == {"slow"}
     assert {row["name"] for row in page["sources"]} == {"slow"}
+    assert {row["name"] for row in page["instances"]} == {"feed", "slow"}
+    assert {event["instance"] for event in page["events"]} == {"slow"}
     assert page["commands"]
 
 
@@ -51,7 +53,7 @@ def test_a_name_that_matches_nothing_is_refused_with_the_names_there_are(
     assert "slow" in error
 
 
-@pytest.mark.parametrize("command", ["losses", "receivers", "reconcile", "stats"])
+@pytest.mark.parametrize("command", ["events", "losses", "receivers", "reconcile", "stats"])
 def test_an_instance_that_matches_nothing_is_refused_with_the_names_there_are(
     command: str, segments: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 def test_the_list_has_the_worst_first_and_no_more_than_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["receivers", "--worst", "2", "--json"]) == 0
-    names = [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)["receivers"]]
     assert names == ["slow", "lossy"]
     assert main(["receivers"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
