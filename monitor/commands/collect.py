@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.catalogue.outside import json_text
@@ -12,6 +11,7 @@ from heliograph.engine.catalogue.times import add_utc_option, time_of_day
 from heliograph.monitor.commands.arguments import COLLECT_MIB, engine_options, interval, positive
 from heliograph.monitor.commands.common import Subparsers
 from heliograph.monitor.commands.publish import RATE_BYTES, add_transport_options
+from heliograph.monitor.commands.terminal import is_screen
 from heliograph.monitor.commands.ticking import stopping, tick
 from heliograph.monitor.text import bytes_text, duration_text, printable, table
 
@@ -175,7 +175,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.to:
             outlet = stack.enter_context(EngineOutlet(arguments.to, arguments.rate, arguments.topic, **telling))
             relay = Relay(outlet, identity, interval=arguments.interval)
-        screen = sys.stdout.isatty() and not arguments.json
+        screen = is_screen() and not arguments.json
 
         def step() -> None:
             nonlocal left

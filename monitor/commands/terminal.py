@@ -13,7 +13,7 @@ import tty
 from collections.abc import Callable, Sequence
 from typing import Self
 
-__all__ = ["Screen", "keys_of", "terminal_size"]
+__all__ = ["Screen", "is_screen", "keys_of", "terminal_size"]
 
 _NAMES = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1b[5~": "page up", "\x1b[6~": "page down", "\x1b[H": "home", "\x1b[F": "end",
@@ -24,6 +24,11 @@ _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
 
 _BEGUN = re.compile(rb"\x1b(?:\[[0-9;]*|O)?\Z")
 _REST_SECONDS = 0.05
+
+
+def is_screen() -> bool:
+    """Whether standard output is a terminal whose cursor can be moved."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def keys_of(data: bytes) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from heliograph.monitor import fleet
 from heliograph.monitor.columns import cut
 from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, chosen, only
-from heliograph.monitor.commands.terminal import Screen, terminal_size
+from heliograph.monitor.commands.terminal import Screen, is_screen, terminal_size
 from heliograph.monitor.commands.top_frame import SORTS, Picture, View, frame, lines_of, picture
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Source
@@ -174,7 +173,7 @@ def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the fleet: live on a terminal; as plain tables elsewhere, with ``TERM=dumb`` or with ``--once``."""
-    plain = arguments.once or arguments.json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
+    plain = arguments.once or arguments.json or not is_screen()
     with open_source(arguments) as sampler:
         if plain:
             return _plain(sampler, arguments, 1 if arguments.once else arguments.count)

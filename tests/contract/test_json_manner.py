@@ -214,6 +214,12 @@ def test_an_error_stays_on_standard_error(command: str, segments: Path, capsys: 
     assert "no instance matches 'nobody'" in told.err
 
 
+def test_commands_that_print_times_take_utc() -> None:
+    found = {words for words, parser in commands().items() if "--utc" in parser._option_string_actions}
+    printing = {"alerts check", "collect", "events", "export", "flight", "losses", "store ls", "top", "why"}
+    assert found == printing
+
+
 FORMATS = re.compile(r"fromtimestamp|localtime|gmtime|strftime")
 FORMATTERS = {
     "engine/catalogue/times.py": "the function of all",

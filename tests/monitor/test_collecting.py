@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -199,6 +200,19 @@ def test_a_collector_that_is_stopped_does_not_show_in_the_applications_books(
 
     assert _until(balanced)
     assert {item.name for item in _sampled(application.folders)} == {"feed", "reader"}
+
+
+@pytest.mark.parametrize(("term", "clears"), [("dumb", False), ("xterm", True)])
+def test_collect_clears_only_a_terminal_that_can(term: str, clears: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", term)
+    leader, follower = pty.openpty()
+    command = [*COMMAND, "collect", "--from", f"rum://127.0.0.1:{free_port()}", "--count", "1"]
+    subprocess.run(command, stdout=follower, check=True, timeout=30)
+    shown = os.read(leader, 65536)
+    os.close(leader)
+    os.close(follower)
+    assert b"heliograph  " in shown
+    assert (b"\x1b" in shown) == clears
 
 
 def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack, segments: Path) -> None:

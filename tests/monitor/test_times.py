@@ -18,6 +18,7 @@ from tests.flights import FlightObject, FlightWriter
 from tests.monitor.conftest import read_moments
 from tests.stores import Kept, write_store
 
+SETTINGS = Path(__file__).resolve().parents[2] / "deploy/alerts.toml"
 NS = 1_700_000_000_999_999_999
 INDIA = "IST-5:30"
 """As TZ has it: five and a half hours ahead of UTC."""
@@ -56,6 +57,7 @@ DATED = (
     ["flight", "--list"],
     ["flight", "FLIGHT"],
     ["store", "ls", "STORE"],
+    ["alerts", "check", "FLIGHT", "--settings", "SETTINGS"],
 )
 
 
@@ -65,7 +67,7 @@ def test_every_command_shows_local_time_or_utc(
 ) -> None:
     sample_fleet(segments, 1)
     write_store(tmp_path / "store", [Kept("T", 1, 1, NS, NS, 0, b"x")])
-    paths = {"FLIGHT": str(_flight(segments)), "STORE": str(tmp_path / "store")}
+    paths = {"FLIGHT": str(_flight(segments)), "STORE": str(tmp_path / "store"), "SETTINGS": str(SETTINGS)}
     command = [paths.get(word, word) for word in words]
     zone(INDIA)
     seen = []
