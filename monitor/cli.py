@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from types import FrameType
 
-from heliograph.engine.catalogue import times
 from heliograph.monitor.errors import UserError
 
 __all__ = ["GROUP", "main"]
@@ -124,6 +123,8 @@ def _dispatch(argv: Sequence[str], points: Mapping[str, EntryPoint]) -> int:
         advice = f"did you mean '{close[0]}'?" if close else "'heliograph --help' lists the commands"
         raise UserError(f"unknown command '{first}'; {advice}")
     arguments = _parser(points, first).parse_args(argv)
+    from heliograph.engine.catalogue import times  # the list of commands does without it
+
     times.show(utc=getattr(arguments, "utc", False))
     try:
         code: int = arguments.run(arguments)
