@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -78,13 +78,23 @@ def sub(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--stats", action="store_true", help="print messages, rate and losses at the end")
     parser.add_argument(
-        "--store", type=Path, metavar="DIR", help="first print what a store on this host has, and fill gaps from it"
+        "--store",
+        action="append",
+        default=[],
+        metavar="DIR|store://HOST:PORT",
+        help="first print what this store has, and fill gaps from it; may be repeated for several stores",
     )
-    parser.add_argument(
+    durable = parser.add_mutually_exclusive_group()
+    durable.add_argument(
         "--durable",
         type=Path,
         metavar="FILE",
         help="with --store: continue where the last run with this file ended; the file has the positions",
+    )
+    durable.add_argument(
+        "--subscription",
+        metavar="NAME",
+        help="with --store: the same, also on another host; the stores have the positions",
     )
     parser.set_defaults(run=_run_sub)
 
@@ -253,8 +263,8 @@ def _run_sub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
     from heliograph.engine.options import by_owner
 
-    if arguments.durable and not arguments.store:
-        print("heliograph: --durable needs --store DIR", file=sys.stderr)
+    if (arguments.durable or arguments.subscription) and not arguments.store:
+        print(f"heliograph: --{'durable' if arguments.durable else 'subscription'} needs --store", file=sys.stderr)
         return 2
     instances, mine = by_owner(arguments.option)
     tally = _Tally()
@@ -264,54 +274,35 @@ def _run_sub(arguments: argparse.Namespace) -> int:
     ):
         try:
             if arguments.store:
-                from heliograph.engine.store.follower import StoreFollower
-
-                saved = _positions(arguments.durable, arguments.topic) if arguments.durable else {}
-                follower = StoreFollower(arguments.store, receiver, positions=saved)
-                _receive(follower, arguments, tally)
+                _receive(*_follower(arguments, receiver), arguments, tally)
             else:
-                _receive(receiver, arguments, tally)
+                _receive(receiver, lambda: None, arguments, tally)
         finally:
             if arguments.stats:
                 print(tally.text(), file=sys.stderr)
     return 0 if arguments.count is None or tally.messages >= arguments.count else 1
 
 
-def _positions(path: Path, topic: str) -> dict[str, int]:
-    """The positions that an earlier run has saved; none when there is no file.
+def _follower(arguments: argparse.Namespace, receiver: Receiver) -> tuple[StoreFollower, Callable[[], None]]:
+    """The follower of the stores, and the function that saves its positions."""
+    from heliograph.engine.store.follower import StoreFollower
+    from heliograph.engine.store.position_file import PositionFile
+    from heliograph.engine.store.subscriptions import Subscription
 
-    Raises:
-        OptionError: The file is not one of positions, or of another topic.
-    """
-    from heliograph.engine.options import refusal
-
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        positions = {str(stream): int(number) for stream, number in saved["positions"].items()}
-        found = saved["topic"]
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise refusal(f"{path} does not have the positions of a subscriber: {error}") from error
-    if found != topic:
-        raise refusal(f"{path} has the positions of topic {found}, not of {topic}")
-    return positions
+    saved: PositionFile | Subscription | None = None
+    if arguments.durable:
+        saved = PositionFile(arguments.durable, arguments.topic)
+    elif arguments.subscription:
+        saved = Subscription(arguments.subscription, arguments.topic, arguments.store)
+    if saved is None:
+        return StoreFollower(arguments.store, receiver), lambda: None
+    follower = StoreFollower(arguments.store, receiver, positions=saved.positions)
+    return follower, lambda: saved.save(follower.positions())
 
 
-def _save(path: Path, topic: str, positions: Mapping[str, int]) -> None:
-    """Save the positions, durably and as a whole."""
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with new.open("w", encoding="utf-8") as file:
-            json.dump({"topic": topic, "positions": positions}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _receive(receiver: Receiver | StoreFollower, arguments: argparse.Namespace, tally: _Tally) -> None:
+def _receive(
+    receiver: Receiver | StoreFollower, save: Callable[[], None], arguments: argparse.Namespace, tally: _Tally
+) -> None:
     shown = FORMATS[arguments.format]
     silent_since = time.monotonic()
     while arguments.count is None or tally.messages < arguments.count:
@@ -324,8 +315,7 @@ def _receive(receiver: Receiver | StoreFollower, arguments: argparse.Namespace, 
             if shown is not None:
                 sys.stdout.write("".join(f"{shown(message)}\n" for message in batch))
                 sys.stdout.flush()
-            if arguments.durable:
-                _save(arguments.durable, arguments.topic, receiver.positions())  # type: ignore[union-attr]
+            save()
         for loss in receiver.losses():
             tally.lost += loss.count
             print(_lost(loss), file=sys.stderr, flush=True)

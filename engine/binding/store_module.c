@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "store/files.h"
-#include "store/store.h"
 
 PyObject *store_raise(int error) {
     PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
@@ -20,6 +19,15 @@ PyObject *store_raise(int error) {
     Py_XDECREF(exception);
     Py_XDECREF(module);
     return NULL;
+}
+
+PyObject *store_row(const helio_store_message *message, uint64_t position) {
+    return Py_BuildValue("(Ks#KKKKby#)", (unsigned long long)position, message->topic,
+                         (Py_ssize_t)message->topic_bytes, (unsigned long long)message->sequence,
+                         (unsigned long long)message->number,
+                         (unsigned long long)message->submit_ns,
+                         (unsigned long long)message->receive_ns, message->flags, message->payload,
+                         (Py_ssize_t)message->bytes);
 }
 
 static const char *result_text(helio_store_result result) {
@@ -207,8 +215,12 @@ static PyMethodDef functions[] = {
 };
 
 static int add_types(PyObject *module) {
-    const int error = PyModule_AddType(module, &store_keeper_type);
-    return error ? error : PyModule_AddType(module, &store_reader_type);
+    PyTypeObject *const types[] = {&store_keeper_type, &store_reader_type, &store_decoder_type};
+    int error = 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types && !error; i++) {
+        error = PyModule_AddType(module, types[i]);
+    }
+    return error;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_types}, {0, NULL}};

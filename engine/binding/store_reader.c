@@ -44,15 +44,6 @@ static void reader_dealloc(store_reader *self) {
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-static PyObject *row_of(const helio_store_message *message, uint64_t position) {
-    return Py_BuildValue("(Ks#KKKKby#)", (unsigned long long)position, message->topic,
-                         (Py_ssize_t)message->topic_bytes, (unsigned long long)message->sequence,
-                         (unsigned long long)message->number,
-                         (unsigned long long)message->submit_ns,
-                         (unsigned long long)message->receive_ns, message->flags, message->payload,
-                         (Py_ssize_t)message->bytes);
-}
-
 /* Keeps the GIL: a message is valid only until the next one is read. */
 static PyObject *reader_next(store_reader *self, PyObject *args) {
     Py_ssize_t limit;
@@ -67,7 +58,7 @@ static PyObject *reader_next(store_reader *self, PyObject *args) {
         if (result == 0) {
             break;
         }
-        PyObject *row = result < 0 ? store_raise(result) : row_of(&message, position);
+        PyObject *row = result < 0 ? store_raise(result) : store_row(&message, position);
         if (!row || PyList_Append(rows, row) < 0) {
             Py_CLEAR(rows);
         }
@@ -76,9 +67,33 @@ static PyObject *reader_next(store_reader *self, PyObject *args) {
     return rows;
 }
 
+/* Gives the GIL away while it reads, so one thread at a time may use a reader. */
+static PyObject *reader_batch(store_reader *self, PyObject *args) {
+    const char *topic;
+    Py_ssize_t topic_bytes;
+    if (!PyArg_ParseTuple(args, "z#:batch", &topic, &topic_bytes)) {
+        return NULL;
+    }
+    const uint8_t *whole;
+    size_t bytes;
+    int result;
+    Py_BEGIN_ALLOW_THREADS;
+    result = helio_store_reader_batch(self->reader, topic, (size_t)topic_bytes, &whole, &bytes);
+    Py_END_ALLOW_THREADS;
+    if (result < 0) {
+        return store_raise(result);
+    }
+    if (result == 0) {
+        Py_RETURN_NONE;
+    }
+    return PyBytes_FromStringAndSize((const char *)whole, (Py_ssize_t)bytes);
+}
+
 static PyMethodDef methods[] = {
     {"next", (PyCFunction)reader_next, METH_VARARGS,
      "next(limit): the next messages, at most limit; none at the end."},
+    {"batch", (PyCFunction)reader_batch, METH_VARARGS,
+     "batch(topic): the next batch with messages of the topic (None: of any); None at the end."},
     {NULL, NULL, 0, NULL},
 };
 

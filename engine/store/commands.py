@@ -12,8 +12,10 @@ from typing import TypeAlias
 from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.engine.commands import status_line
 from heliograph.engine.store.files import faults, segments
+from heliograph.engine.store.offer import add_offer
 from heliograph.engine.store.replay import add_replay
 from heliograph.engine.store.serve import add_serve
+from heliograph.engine.store.subscribers import add_subscriptions
 from heliograph.engine.store.trim import add_trim
 
 __all__ = ["command"]
@@ -25,14 +27,16 @@ def command(subparsers: Subparsers) -> None:
     """Add ``heliograph store``."""
     parser = subparsers.add_parser(
         "store",
-        help="keep messages in a store, replay them; list, verify or trim its files",
-        description="Keep messages in a store, replay them; list, verify or trim its files.",
+        help="keep messages in a store, serve and replay them; list, verify or trim its files",
+        description="Keep messages in a store, serve and replay them; list, verify or trim its files.",
         epilog="example:\n  heliograph store verify /var/lib/heliograph/store",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add_serve(actions)
+    add_offer(actions)
     add_replay(actions)
+    add_subscriptions(actions)
     add_trim(actions)
     for name, text in (
         ("ls", "list the segments with their messages"),

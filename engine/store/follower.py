@@ -1,36 +1,41 @@
-"""Follows a topic with a store on this host: first what the store has, then live messages, without gap or duplicate."""
+"""Follows a topic with stores: first what they have, then live messages, without gap or duplicate."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
+from heliograph.engine.errors import Error, SystemCallError
 from heliograph.engine.message import Loss, Message
 from heliograph.engine.receiver import Receiver
-from heliograph.engine.store.reader import MAX, StoredMessage, read, streams
+from heliograph.engine.store.reader import MAX, StoredMessage, Where, kept, streams
 
 __all__ = ["StoreFollower"]
 
 AnyMessage: TypeAlias = Message | StoredMessage
 
 _LOOK_SECONDS = 0.005
-"""Time between two looks for messages that the store is about to write."""
+"""Time between two looks for messages that a store is about to write."""
+_WAIT_SECONDS = 0.05
+"""Longest time that a service waits for them in each look."""
 
 
 class StoreFollower:
-    """A receiver together with the files of a store that keeps its topic.
+    """A receiver together with stores that keep its topic.
 
     The messages of each stream come in order, each once. Those before the receiver joined, and those it has lost, come
-    from the store. So a subscriber that was away continues with its saved `positions`. The seam is by message number:
-    before a live message, all earlier ones are read from the files.
+    from the stores. So a subscriber that was away continues with its saved `positions`. The seam is by message number:
+    before a live message, all earlier ones are read from the stores.
 
-    The store may run on this host, or its directory may be a copy or a mount. It is read only.
+    A store is given by its directory (on this host, a copy or a mount) or by the address of its service. Of several,
+    each message comes from the first that has it. A store that cannot be read is passed over while the others have
+    what is needed.
 
         with instance.receiver(endpoint, "ORDERS") as receiver:
-            follower = StoreFollower("/var/lib/heliograph/store", receiver, positions=saved)
+            follower = StoreFollower("store://10.0.0.5:7800", receiver, positions=saved)
             for message in follower.receive(timeout=1.0):
                 ...
             saved = follower.positions()
@@ -38,43 +43,44 @@ class StoreFollower:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        stores: Where | Sequence[Where],
         receiver: Receiver,
         *,
         positions: Mapping[str, int] | None = None,
         wait: float = 5.0,
     ) -> None:
-        """Begin with the messages that the store has.
+        """Begin with the messages that the stores have.
 
         Args:
-            path: Directory of the store.
+            stores: Directory of a store, or ``store://HOST:PORT`` of its service, or several of them.
             receiver: Live receiver without callbacks; nobody else may use it.
             positions: By stream, the number of the next message, from `positions` of an earlier follower. For other
-                streams it begins with the oldest message in the store.
-            wait: Longest time that a gap waits for the store to write its messages, seconds. Then it is a loss.
+                streams it begins with the oldest message in a store.
+            wait: Longest time that a gap waits for a store to write its messages, seconds. Then it is a loss.
 
         Raises:
-            Error: The directory cannot be read, is not a store, or has another version.
+            Error: No store can be read.
         """
-        self._path = path
+        self._stores = [stores] if isinstance(stores, str | os.PathLike) else list(stores)
         self._receiver = receiver
         self._wait = wait
         self._positions = dict(positions or {})
         self._losses: list[Loss] = []
         self._due: dict[str, int] = {}
-        self._pending = self._kept(streams(path))
+        self._failures: dict[Where, Error] = {}
+        self._pending = self._kept(self._streams())
 
     def positions(self) -> dict[str, int]:
         """By stream, the number after the last message that `receive` has returned."""
         return dict(self._positions)
 
     def losses(self) -> list[Loss]:
-        """Take the ranges that neither the receiver nor the store has, since the last call."""
+        """Take the ranges that neither the receiver nor a store has, since the last call."""
         found, self._losses = self._losses, []
         return found
 
     def receive(self, timeout: float | None = None, limit: int = 256) -> list[AnyMessage]:
-        """The next messages; those of the store first.
+        """The next messages; those of the stores first.
 
         Args:
             timeout: Longest time to wait for a live message, seconds; None: without limit.
@@ -85,8 +91,8 @@ class StoreFollower:
 
         Raises:
             ClosedError: The receiver is closed.
-            Error: A segment of the store is damaged or cannot be read. Messages returned before stay valid; the next
-                call tries again.
+            Error: Messages are missing, and a store that may have them is damaged or cannot be read. Messages returned
+                before stay valid; the next call tries again.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -95,7 +101,7 @@ class StoreFollower:
                 taken.extend(islice(self._pending, limit))
             except Exception:
                 self._due.clear()
-                self._pending = self._kept(list(self._positions))
+                self._pending = self._again()
                 raise
             if taken:
                 for message in taken:
@@ -111,8 +117,32 @@ class StoreFollower:
     def _next(self, stream: str) -> int:
         return self._due.get(stream, self._positions.get(stream, 0))
 
+    def _streams(self) -> list[str]:
+        """The streams of all stores that can be read.
+
+        Raises:
+            Error: None can be read.
+        """
+        found: dict[str, None] = {}
+        self._failures = {}
+        for store in self._stores:
+            try:
+                found.update(dict.fromkeys(streams(store)))
+            except Error as error:
+                self._failures[store] = error
+        self._refuse_without_store()
+        return list(found)
+
+    def _refuse_without_store(self) -> None:
+        if len(self._failures) == len(self._stores):
+            raise next(iter(self._failures.values()))
+
+    def _again(self) -> Iterator[AnyMessage]:
+        """After a failure: all that follows the positions."""
+        yield from self._kept(list(dict.fromkeys([*self._positions, *self._streams()])))
+
     def _kept(self, found: list[str]) -> Iterator[AnyMessage]:
-        """Messages of the streams that the store has."""
+        """Messages of the streams that the stores have."""
         for stream in found:
             yield from self._stored(stream, MAX)
 
@@ -126,37 +156,74 @@ class StoreFollower:
                 yield message
 
     def _stored(self, stream: str, last: int) -> Iterator[AnyMessage]:
-        """The messages from the next to `last` that the store has. A range that is missing between them is a loss."""
-        if stream not in streams(self._path):
-            return
-        for message in read(self._path, stream, by="number", first=self._next(stream), last=last):
-            if message.topic == self._receiver.topic and message.number >= self._next(stream):
-                if message.number > self._next(stream):
-                    self._lose(stream, message.number)
-                self._due[stream] = message.number + 1
-                yield message
+        """The messages from the next to `last` that the stores have. A range that is missing between them is a loss.
+
+        Raises:
+            Error: No store can be read, or messages are missing and a store that may have them cannot be read.
+        """
+        self._failures = {}
+        for message in self._merged(stream, self._next(stream), last, self._stores):
+            if message.number > self._next(stream):
+                self._lose(stream, message.number)
+            self._due[stream] = message.number + 1
+            yield message
+        self._refuse_without_store()
+
+    def _merged(self, stream: str, first: int, last: int, stores: Sequence[Where]) -> Iterator[StoredMessage]:
+        """Messages `first` to `last` from the first store, and those that it lacks from the others."""
+        store, *others = stores
+        due = first
+        for message in self._of(store, stream, first, last):
+            if message.number < due:
+                continue
+            if message.number > due and others:
+                yield from self._merged(stream, due, message.number - 1, others)
+            yield message
+            due = message.number + 1
+        if others and due <= last:
+            yield from self._merged(stream, due, last, others)
+
+    def _of(self, store: Where, stream: str, first: int, last: int) -> Iterator[StoredMessage]:
+        """The messages that one store has; they end when it cannot be read."""
+        wait = 0.0 if last == MAX else _WAIT_SECONDS
+        topic = self._receiver.topic
+        try:
+            yield from kept(store, stream, by="number", first=first, last=last, topic=topic, wait=wait)
+        except Error as error:
+            self._failures[store] = error
 
     def _filled(self, stream: str, last: int) -> Iterator[AnyMessage]:
-        """The messages up to `last`, as the store writes them."""
+        """The messages up to `last`, as a store writes them. A store that is away may come back meanwhile."""
         end = time.monotonic() + self._wait
         while self._next(stream) <= last:
-            yield from self._stored(stream, last)
+            is_over = time.monotonic() >= end
+            try:
+                yield from self._stored(stream, last)
+            except SystemCallError:
+                if is_over:
+                    raise
             if self._next(stream) > last:
                 return
-            if time.monotonic() >= end or self._is_beyond(stream, last):
+            if is_over or self._are_beyond(stream, last):
                 self._lose(stream, last + 1)
                 return
             time.sleep(_LOOK_SECONDS)
 
-    def _is_beyond(self, stream: str, last: int) -> bool:
-        """The store has a later message of the topic: what it lacks before that, it will not get."""
-        if stream not in streams(self._path):
-            return False
-        return any(one.topic == self._receiver.topic for one in read(self._path, stream, by="number", first=last + 1))
+    def _are_beyond(self, stream: str, last: int) -> bool:
+        """Each store has a later message of the topic: what they lack before that, they will not get."""
+        self._failures = {}
+        beyond = [next(self._of(store, stream, last + 1, MAX), None) for store in self._stores]
+        return None not in beyond
 
     def _lose(self, stream: str, until: int) -> None:
-        """Pass over what is missing before `until`. Of a stream that is new to the subscriber it is no loss."""
+        """Pass over what is missing before `until`. Of a stream that is new to the subscriber it is no loss.
+
+        Raises:
+            Error: A store that may have the messages cannot be read.
+        """
         first = self._next(stream)
         if stream in self._due or stream in self._positions:
+            for failure in self._failures.values():
+                raise failure
             self._losses.append(Loss(first, until - first, stream))
         self._due[stream] = until

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from heliograph.engine.commands import FORMATS, counted, status_line
@@ -47,7 +46,7 @@ def add_replay(actions: Actions) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("dir", type=Path, metavar="DIR", help="directory of the store")
+    parser.add_argument("store", metavar="DIR|store://HOST:PORT", help="directory or address of the store")
     parser.add_argument("--stream", metavar="GSI:PORT", help="only this stream (default: all, one after another)")
     parser.add_argument("--topic", metavar="PATTERN", help="only topics that match; * and ? are wildcards")
     parser.add_argument("--by", choices=_BY, default="position", help="meaning of --first and --last")
@@ -91,8 +90,8 @@ def _value(text: str) -> int:
 def _messages(arguments: argparse.Namespace) -> Iterator[StoredMessage]:
     from heliograph.engine.store.reader import read, streams
 
-    for stream in [arguments.stream] if arguments.stream else streams(arguments.dir):
-        for message in read(arguments.dir, stream, by=arguments.by, first=arguments.first, last=arguments.last):
+    for stream in [arguments.stream] if arguments.stream else streams(arguments.store):
+        for message in read(arguments.store, stream, by=arguments.by, first=arguments.first, last=arguments.last):
             if arguments.topic is None or fnmatchcase(message.topic, arguments.topic):
                 yield message
 

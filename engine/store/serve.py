@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import resource
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from heliograph.engine.commands import harmless, status_line
 from heliograph.engine.store.arguments import duration, size
+from heliograph.engine.store.offer import ServiceProcess, add_listening, address_of, listening_socket
 
 if TYPE_CHECKING:
     from heliograph.engine.store.server import Counts, StoreServer
@@ -34,7 +36,7 @@ on one host, stores need different names (-o name=NAME).
 
 example:
   heliograph store serve /var/lib/heliograph/store "rmm://239.192.77.1:7500?interface=eth0" PRICES.FX PRICES.EQ \\
-      --retain-time 7d
+      --retain-time 7d --listen 10.0.0.5:7800
   heliograph store ls /var/lib/heliograph/store
 """
 
@@ -88,6 +90,7 @@ def add_serve(actions: Actions) -> None:
     parser.add_argument(
         "--cut-damage", action="store_true", help="cut a damaged end of a stream instead of refusing the stream"
     )
+    add_listening(parser, required=False)
     parser.add_argument("--json", action="store_true", help="print the totals as a JSON object at the end")
     parser.set_defaults(run=_run)
 
@@ -99,23 +102,31 @@ def _run(arguments: argparse.Namespace) -> int:
     instances, receivers = by_owner(arguments.option)
     _allow_many_files()
     stopped: list[int] = []
-    with StoreServer(
-        arguments.dir,
-        fsync=arguments.fsync,
-        batch_bytes=arguments.batch_bytes,
-        batch_time=arguments.batch_time,
-        segment_bytes=arguments.segment_bytes,
-        retain_bytes=arguments.retain_bytes,
-        retain_time=arguments.retain_time,
-        cut_damage=arguments.cut_damage,
-        **{"name": _name(arguments.dir), **instances},
-    ) as server:
+    listener = listening_socket(arguments.listen) if arguments.listen else None
+    with contextlib.ExitStack() as parts:
+        server = StoreServer(
+            arguments.dir,
+            fsync=arguments.fsync,
+            batch_bytes=arguments.batch_bytes,
+            batch_time=arguments.batch_time,
+            segment_bytes=arguments.segment_bytes,
+            retain_bytes=arguments.retain_bytes,
+            retain_time=arguments.retain_time,
+            cut_damage=arguments.cut_damage,
+            **{"name": _name(arguments.dir), **instances},
+        )
+        parts.enter_context(server)
         for topic in arguments.topics:
             server.keep(arguments.endpoint, topic, **receivers)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: stopped.append(number))
-        print(f"keeping {', '.join(map(harmless, arguments.topics))} in {arguments.dir}", file=sys.stderr, flush=True)
-        _keep(server, stopped)
+        service = None
+        if listener:
+            service = ServiceProcess(arguments.dir, listener, arguments.rate, arguments.readers)
+            parts.callback(service.close)
+        where = f"{arguments.dir}{f', served on {address_of(listener)}' if listener else ''}"
+        print(f"keeping {', '.join(map(harmless, arguments.topics))} in {where}", file=sys.stderr, flush=True)
+        _keep(server, service, stopped)
     counts = server.counts()
     if arguments.json:
         print(json.dumps(asdict(counts)))
@@ -129,7 +140,7 @@ def _name(path: Path) -> str:
     return "store-" + re.sub(r"[^A-Za-z0-9_.-]", "_", path.resolve().name)[:32]
 
 
-def _keep(server: StoreServer, stopped: list[int]) -> None:
+def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int]) -> None:
     """Keep messages until a signal comes. On a terminal, show the counts each second."""
     looked = shown = time.monotonic()
     blocked = ""
@@ -139,6 +150,10 @@ def _keep(server: StoreServer, stopped: list[int]) -> None:
         if now - looked < _LOOK_SECONDS and not stopped:
             continue
         looked = now
+        ended = service.tend() if service else ""
+        if ended:
+            status_line("")
+            print(ended, file=sys.stderr, flush=True)
         counts = server.counts()
         if bool(counts.blocked) != bool(blocked):
             status_line("")

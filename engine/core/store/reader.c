@@ -9,15 +9,9 @@
 #include "base/error.h"
 #include "store/files.h"
 
-typedef struct topic_name {
-    const char *text;
-    size_t bytes;
-} topic_name;
-
 struct helio_store_reader {
     int folder;
-    helio_store_by by;
-    helio_store_span range;
+    helio_store_choice choice;
     uint64_t since_ns;
     helio_store_id *ids;
     size_t ids_count, next_id;
@@ -25,11 +19,11 @@ struct helio_store_reader {
     /* Of the segment; -1: none is open. */
     int file;
     size_t next_batch;
-    uint8_t *body;
-    size_t body_size, body_bytes, offset;
-    /* Of the next message. */
-    uint64_t position;
-    topic_name topics[UINT16_MAX + 1];
+    /* A whole batch: its head, when it is asked for, and its body. */
+    uint8_t *whole;
+    size_t whole_size;
+    helio_store_batch batch;
+    helio_store_records records;
 };
 
 int helio_store_reader_open(const char *path, const helio_tsi *tsi, helio_store_by by,
@@ -39,8 +33,7 @@ int helio_store_reader_open(const char *path, const helio_tsi *tsi, helio_store_
     if (!reader) {
         return helio_fail_plain(HELIO_ERR_NOMEM, "no memory to read a store");
     }
-    reader->by = by;
-    reader->range = range;
+    reader->choice = (helio_store_choice){by, range};
     reader->file = -1;
     reader->folder = helio_store_folder_open(path);
     const int error = reader->folder < 0
@@ -75,7 +68,7 @@ void helio_store_reader_close(helio_store_reader *reader) {
         close(reader->folder);
     }
     free(reader->ids);
-    free(reader->body);
+    free(reader->whole);
     free(reader);
 }
 
@@ -115,38 +108,27 @@ static int next_segment(helio_store_reader *reader) {
     return 0;
 }
 
-static bool overlaps(const helio_store_reader *reader, const helio_store_batch *batch) {
-    const helio_store_span spans[] = {
-        [HELIO_STORE_BY_POSITION] = {batch->position, batch->position + batch->messages - 1},
-        [HELIO_STORE_BY_SEQUENCE] = batch->sequences,
-        [HELIO_STORE_BY_NUMBER] = batch->numbers,
-        [HELIO_STORE_BY_TIME] = batch->times,
-    };
-    const helio_store_span span = spans[reader->by];
-    return span.first <= reader->range.last && span.last >= reader->range.first &&
-           batch->times.last >= reader->since_ns;
-}
-
 static int read_batch(helio_store_reader *reader, const helio_store_batch *batch) {
     if (batch->body_bytes > HELIO_STORE_BODY_MAX) {
         return damaged(reader, batch->offset);
     }
-    if (batch->body_bytes > reader->body_size) {
-        free(reader->body);
-        reader->body = malloc(batch->body_bytes);
-        reader->body_size = reader->body ? batch->body_bytes : 0;
-        if (!reader->body) {
+    const size_t size = HELIO_STORE_HEAD_BYTES + (size_t)batch->body_bytes;
+    if (size > reader->whole_size) {
+        free(reader->whole);
+        reader->whole = malloc(size);
+        reader->whole_size = reader->whole ? size : 0;
+        if (!reader->whole) {
             return helio_fail_plain(HELIO_ERR_NOMEM, "no memory to read a batch");
         }
     }
-    if (!helio_store_read_at(reader->file, reader->body, batch->body_bytes,
+    uint8_t *body = reader->whole + HELIO_STORE_HEAD_BYTES;
+    if (!helio_store_read_at(reader->file, body, batch->body_bytes,
                              batch->offset + HELIO_STORE_HEAD_BYTES) ||
-        helio_store_check_batch(batch, reader->body, batch->body_bytes) != HELIO_STORE_OK) {
+        helio_store_check_batch(batch, body, batch->body_bytes) != HELIO_STORE_OK) {
         return damaged(reader, batch->offset);
     }
-    reader->body_bytes = batch->body_bytes;
-    reader->offset = 0;
-    reader->position = batch->position;
+    reader->batch = *batch;
+    helio_store_records_begin(&reader->records, batch, body);
     return 1;
 }
 
@@ -156,7 +138,8 @@ static int next_batch(helio_store_reader *reader) {
         const helio_store_segment *segment = &reader->segment;
         while (reader->file >= 0 && reader->next_batch < segment->count) {
             const helio_store_batch *batch = &segment->batches[reader->next_batch++];
-            if (overlaps(reader, batch)) {
+            if (helio_store_overlaps(&reader->choice, batch) &&
+                batch->times.last >= reader->since_ns) {
                 const int result = read_batch(reader, batch);
                 const bool is_torn = result == HELIO_ERR_STATE && !segment->is_indexed &&
                                      reader->next_id == reader->ids_count &&
@@ -176,49 +159,34 @@ static int next_batch(helio_store_reader *reader) {
     }
 }
 
-static bool is_wanted(const helio_store_reader *reader, const helio_store_record *record) {
-    const uint64_t values[] = {
-        [HELIO_STORE_BY_POSITION] = reader->position,
-        [HELIO_STORE_BY_SEQUENCE] = record->sequence,
-        [HELIO_STORE_BY_NUMBER] = record->number,
-        [HELIO_STORE_BY_TIME] = record->receive_ns,
-    };
-    const uint64_t value = values[reader->by];
-    return value >= reader->range.first && value <= reader->range.last;
-}
-
 int helio_store_reader_next(helio_store_reader *reader, helio_store_message *out,
                             uint64_t *position) {
     for (;;) {
-        while (reader->offset < reader->body_bytes) {
-            helio_store_record record;
-            if (helio_store_get_record(reader->body, reader->body_bytes, &reader->offset,
-                                       &record) != HELIO_STORE_OK) {
-                return damaged(reader, reader->segment.end);
-            }
-            if (record.kind == HELIO_STORE_TOPIC) {
-                reader->topics[record.topic] =
-                    (topic_name){(const char *)record.data, record.bytes};
-                continue;
-            }
-            const bool is_one = is_wanted(reader, &record);
-            *position = reader->position++;
-            if (is_one) {
-                *out = (helio_store_message){.topic = reader->topics[record.topic].text,
-                                             .topic_bytes = reader->topics[record.topic].bytes,
-                                             .sequence = record.sequence,
-                                             .number = record.number,
-                                             .submit_ns = record.submit_ns,
-                                             .receive_ns = record.receive_ns,
-                                             .flags = record.flags,
-                                             .payload = record.data,
-                                             .bytes = record.bytes};
-                return 1;
-            }
+        const int found =
+            helio_store_records_next(&reader->records, &reader->choice, out, position);
+        if (found != 0) {
+            return found < 0 ? damaged(reader, reader->batch.offset) : 1;
         }
         const int result = next_batch(reader);
         if (result != 1) {
             return result;
+        }
+    }
+}
+
+int helio_store_reader_batch(helio_store_reader *reader, const char *topic, size_t topic_bytes,
+                             const uint8_t **out, size_t *bytes) {
+    for (;;) {
+        const int result = next_batch(reader);
+        if (result != 1) {
+            return result;
+        }
+        const uint8_t *body = reader->whole + HELIO_STORE_HEAD_BYTES;
+        if (!topic || helio_store_has_topic(&reader->batch, body, topic, topic_bytes)) {
+            helio_store_put_head(reader->whole, &reader->batch);
+            *out = reader->whole;
+            *bytes = HELIO_STORE_HEAD_BYTES + (size_t)reader->batch.body_bytes;
+            return 1;
         }
     }
 }

@@ -3,15 +3,7 @@
 #ifndef HELIO_STORE_READER_H
 #define HELIO_STORE_READER_H
 
-#include "store/store.h"
-
-typedef enum helio_store_by {
-    HELIO_STORE_BY_POSITION,
-    HELIO_STORE_BY_SEQUENCE,
-    HELIO_STORE_BY_NUMBER,
-    /* Receive time, ns since 1970. */
-    HELIO_STORE_BY_TIME,
-} helio_store_by;
+#include "store/records.h"
 
 typedef struct helio_store_reader helio_store_reader;
 
@@ -26,6 +18,11 @@ void helio_store_reader_since(helio_store_reader *reader, uint64_t since_ns);
  * STATE when a segment is damaged. */
 int helio_store_reader_next(helio_store_reader *reader, helio_store_message *out,
                             uint64_t *position);
+/* The next whole batch, head and body, that may have such a message, for another program to decode.
+ * `topic`: only batches with messages of this topic; NULL: all.  Not to be mixed with
+ * helio_store_reader_next.  The bytes are valid until the next call.  Returns as that. */
+int helio_store_reader_batch(helio_store_reader *reader, const char *topic, size_t topic_bytes,
+                             const uint8_t **out, size_t *bytes);
 /* Accepts NULL. */
 void helio_store_reader_close(helio_store_reader *reader);
 

@@ -1,0 +1,77 @@
+"""Reads from the service of a store on another host, and keeps positions there."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from heliograph.engine import _store
+from heliograph.engine.errors import Error, SystemCallError
+from heliograph.engine.store.protocol import (
+    Answer,
+    Ask,
+    BadBytesError,
+    Reading,
+    host_and_port,
+    request,
+    take_answer,
+)
+
+__all__ = ["ask", "ask_json", "rows_of"]
+
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 60.0
+_AT_ONCE = 1024
+
+
+def ask(address: str, kind: Ask, body: bytes = b"") -> Iterator[bytes]:
+    """Send a request to a service; the bodies of its answers. The connection ends with the iterator.
+
+    Args:
+        address: ``store://HOST:PORT``.
+        kind: Kind of the request.
+        body: Its body.
+
+    Raises:
+        OptionError: The address is malformed.
+        SystemCallError: The service cannot be reached, or the connection failed.
+        Error: The service refused the request, or its answer is not one.
+    """
+    host, port = host_and_port(address)
+    try:
+        with socket.create_connection((host, port), timeout=_CONNECT_SECONDS) as connection:
+            connection.sendall(request(kind, body))
+            while True:
+                found, data = take_answer(connection, _ANSWER_SECONDS)
+                if found is Answer.END:
+                    return
+                if found is Answer.REFUSED:
+                    raise Error(f"the store {address} refuses: {data.decode(errors='replace')[:400]!a}")
+                yield data
+    except BadBytesError as error:
+        raise Error(f"the answer of {address} is not one of a store: {error}") from error
+    except OSError as error:
+        raise SystemCallError(f"the store {address} cannot be read: {error}") from error
+
+
+def ask_json(address: str, kind: Ask, body: object) -> Any:
+    """Send a request with a JSON body; its one answer, from JSON. Exceptions as in `ask`."""
+    answers = list(ask(address, kind, json.dumps(body).encode()))
+    try:
+        return json.loads(b"".join(answers))
+    except ValueError as error:
+        raise Error(f"the answer of {address} is not one of a store: {error}") from error
+
+
+def rows_of(address: str, reading: Reading) -> Iterator[tuple[int, str, int, int, int, int, int, bytes]]:
+    """The rows of messages as `_store.Reader` has them. Exceptions as in `ask`."""
+    decoder = _store.Decoder(reading.by, reading.first, reading.last)
+    for batch in ask(address, Ask.READ, reading.encode()):
+        try:
+            decoder.begin(batch)
+        except ValueError as error:
+            raise Error(f"the answer of {address} is not one of a store: {error}") from error
+        while rows := decoder.next(_AT_ONCE):
+            yield from rows
