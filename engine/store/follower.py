@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ AnyMessage: TypeAlias = Message | StoredMessage
 
 _LOOK_SECONDS = 0.005
 """Time between two looks for messages that a store is about to write."""
+_IDLE_SECONDS = 1.0
+"""After this time without a live message, the stores may have one that the receiver has lost."""
 _WAIT_SECONDS = 0.05
 """Longest time that a service waits for them in each look."""
 
@@ -68,6 +71,7 @@ class StoreFollower:
         self._losses: list[Loss] = []
         self._due: dict[str, int] = {}
         self._failures: dict[Where, Error] = {}
+        self._looked = time.monotonic()
         self._pending = self._kept(self._streams())
 
     def positions(self) -> dict[str, int]:
@@ -107,12 +111,18 @@ class StoreFollower:
                 for message in taken:
                     self._positions[message.stream] = message.number + 1
                 return taken
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = _IDLE_SECONDS if deadline is None else min(_IDLE_SECONDS, max(0.0, deadline - time.monotonic()))
             live = self._receiver.receive(timeout=left, limit=limit)
             self._receiver.losses()  # they show as gaps
-            if not live:
+            now = time.monotonic()
+            if live:
+                self._looked = now
+                self._pending = self._joined(live)
+            elif now - self._looked >= _IDLE_SECONDS:
+                self._looked = now
+                self._pending = self._overdue()
+            elif deadline is not None and now >= deadline:
                 return []
-            self._pending = self._joined(live)
 
     def _next(self, stream: str) -> int:
         return self._due.get(stream, self._positions.get(stream, 0))
@@ -145,6 +155,11 @@ class StoreFollower:
         """Messages of the streams that the stores have."""
         for stream in found:
             yield from self._stored(stream, MAX)
+
+    def _overdue(self) -> Iterator[AnyMessage]:
+        """The last messages of streams that have fallen silent. Stores that cannot be read are asked again later."""
+        with contextlib.suppress(Error):
+            yield from self._kept(list(dict.fromkeys([*self._positions, *self._streams()])))
 
     def _joined(self, live: list[Message]) -> Iterator[AnyMessage]:
         """Live messages, and before each what is missing of its stream."""

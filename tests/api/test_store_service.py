@@ -35,7 +35,7 @@ TOPICS = ("ORDERS", "FILLS")
 Offer: TypeAlias = Callable[..., tuple[str, StoreService]]
 
 
-def fill(folder: Path, count: int, size: int = 8) -> Path:
+def fill(folder: Path, count: int, size: int = 8, batch: int = 1000) -> Path:
     """A store with two streams; their messages alternate between two topics."""
     folder.mkdir()
     for port in (9, 10):
@@ -43,7 +43,7 @@ def fill(folder: Path, count: int, size: int = 8) -> Path:
             Kept(TOPICS[n % 2], 500 + n, n // 2, 10 * n, 10 * n + 5, n % 7 == 0, b"%d" % n * (size // 8))
             for n in range(count)
         ]
-        _store.append(folder, GSI, port, "", messages, 1000, 20_000)
+        _store.append(folder, GSI, port, "", messages, batch, 20 * batch)
     return folder
 
 
@@ -206,7 +206,7 @@ def test_silent_slow_and_ended_connections_cost_one_turn_for_a_limited_time(
 ) -> None:
     monkeypatch.setattr("heliograph.engine.store.service._REQUEST_SECONDS", 0.5)
     monkeypatch.setattr("heliograph.engine.store.service._SEND_SECONDS", 0.5)
-    address, service = offer(fill(tmp_path / "store", 40_000, size=800), readers=2)
+    address, service = offer(fill(tmp_path / "store", 40_000, size=800, batch=1 << 20), readers=2)
     host, port = address.removeprefix("store://").split(":")
     whole = request(Ask.READ, reading(last=MAX))
     with ExitStack() as parts:
