@@ -170,37 +170,38 @@ class StoreFollower:
                 self._due[message.stream] = message.number + 1
                 yield message
 
-    def _stored(self, stream: str, last: int) -> Iterator[AnyMessage]:
-        """The messages from the next to `last` that the stores have. A range that is missing between them is a loss.
+    def _stored(self, stream: str, last: int, wait: float = 0.0) -> Iterator[AnyMessage]:
+        """The messages from the next to `last` that the stores have.
 
         Raises:
             Error: No store can be read, or messages are missing and a store that may have them cannot be read.
         """
         self._failures = {}
-        for message in self._merged(stream, self._next(stream), last, self._stores):
-            if message.number > self._next(stream):
-                self._lose(stream, message.number)
+        for message in self._merged(stream, self._next(stream), last, self._stores, wait):
+            if message.number > self._next(stream) and (stream in self._due or stream in self._positions):
+                yield from self._filled(stream, message.number - 1)
             self._due[stream] = message.number + 1
             yield message
         self._refuse_without_store()
 
-    def _merged(self, stream: str, first: int, last: int, stores: Sequence[Where]) -> Iterator[StoredMessage]:
+    def _merged(
+        self, stream: str, first: int, last: int, stores: Sequence[Where], wait: float
+    ) -> Iterator[StoredMessage]:
         """Messages `first` to `last` from the first store, and those that it lacks from the others."""
         store, *others = stores
         due = first
-        for message in self._of(store, stream, first, last):
+        for message in self._of(store, stream, first, last, wait):
             if message.number < due:
                 continue
             if message.number > due and others:
-                yield from self._merged(stream, due, message.number - 1, others)
+                yield from self._merged(stream, due, message.number - 1, others, 0.0)
             yield message
             due = message.number + 1
         if others and due <= last:
-            yield from self._merged(stream, due, last, others)
+            yield from self._merged(stream, due, last, others, 0.0)
 
-    def _of(self, store: Where, stream: str, first: int, last: int) -> Iterator[StoredMessage]:
+    def _of(self, store: Where, stream: str, first: int, last: int, wait: float = 0.0) -> Iterator[StoredMessage]:
         """The messages that one store has; they end when it cannot be read."""
-        wait = 0.0 if last == MAX else _WAIT_SECONDS
         topic = self._receiver.topic
         try:
             yield from kept(store, stream, by="number", first=first, last=last, topic=topic, wait=wait)
@@ -208,25 +209,28 @@ class StoreFollower:
             self._failures[store] = error
 
     def _filled(self, stream: str, last: int) -> Iterator[AnyMessage]:
-        """The messages up to `last`, as a store writes them. A store that is away may come back meanwhile."""
+        """The messages up to `last`, as the stores write them. A store that is away may come back meanwhile."""
         end = time.monotonic() + self._wait
-        while self._next(stream) <= last:
-            is_over = time.monotonic() >= end
+        is_last, wait = False, 0.0
+        while True:
             try:
-                yield from self._stored(stream, last)
+                yield from self._stored(stream, last, wait)
             except SystemCallError:
-                if is_over:
+                if is_last:
                     raise
             if self._next(stream) > last:
                 return
-            if is_over or self._are_beyond(stream, last):
+            if is_last:
                 self._lose(stream, last + 1)
                 return
-            time.sleep(_LOOK_SECONDS)
+            # The stores may write the messages between the last look and this one, so there is one look after it.
+            is_last = time.monotonic() >= end or self._are_beyond(stream, last)
+            if not is_last:
+                wait = _WAIT_SECONDS
+                time.sleep(_LOOK_SECONDS)
 
     def _are_beyond(self, stream: str, last: int) -> bool:
         """Each store has a later message of the topic: what they lack before that, they will not get."""
-        self._failures = {}
         beyond = [next(self._of(store, stream, last + 1, MAX), None) for store in self._stores]
         return None not in beyond
 

@@ -338,6 +338,33 @@ def test_a_store_keeps_a_limited_number_of_subscriptions(tmp_path: Path, monkeyp
     assert answer_to(store, Ask.SUBSCRIBE, {"name": "desk-3"}) is None
 
 
+def test_a_store_that_writes_between_two_looks_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store lacks a message at the first look, and has a later one at the second: it was written meanwhile."""
+    folder = store_of(tmp_path / "store", [0, 1])
+    look = StoreFollower._are_beyond
+
+    def write_first(self: StoreFollower, stream: str, last: int) -> bool:
+        later = [Kept(TOPIC, 0, n, n + 1, n + 1, 0, b"%d" % n) for n in (2, 3, 4)]
+        if last == 2:
+            _store.append(folder, GSI, 9, "", later, 200, 900)
+        return look(self, stream, last)
+
+    monkeypatch.setattr(StoreFollower, "_are_beyond", write_first)
+    numbers, follower = follow(folder, Receiver(tmp_path, [(0, [3, 4])]), positions={STREAM: 0})
+    assert (numbers, follower.losses()) == ([0, 1, 2, 3, 4], [])
+
+
+def test_a_second_store_that_is_slower_is_waited_for(tmp_path: Path) -> None:
+    """The first store has a hole; the second writes those messages a moment later."""
+    first, second = store_of(tmp_path / "first", [0, 1, 4, 5]), store_of(tmp_path / "second", [0, 1])
+    later = [Kept(TOPIC, 0, n, n + 1, n + 1, 0, b"%d" % n) for n in (2, 3, 4)]
+    timer = threading.Timer(0.3, _store.append, (second, GSI, 9, "", later, 200, 900))
+    timer.start()
+    numbers, follower = follow([first, second], Receiver(tmp_path, []), positions={STREAM: 0})  # type: ignore[arg-type]
+    timer.join()
+    assert (numbers, follower.losses()) == ([0, 1, 2, 3, 4, 5], [])
+
+
 def test_a_loss_is_said_only_when_every_store_has_passed_it(tmp_path: Path) -> None:
     ahead = store_of(tmp_path / "ahead", [0, 1, 4, 5])
     behind = store_of(tmp_path / "behind", [0, 1])
