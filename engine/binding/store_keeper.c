@@ -141,6 +141,19 @@ static PyObject *keeper_look(store_keeper *self, PyObject *unused) {
     return counts_row(&counts, helio_keeper_reason(self->keeper));
 }
 
+static PyObject *keeper_show_service(store_keeper *self, PyObject *args) {
+    unsigned long long readers, requests, refused, aborted, bytes_sent, restarts;
+    if (!PyArg_ParseTuple(args, "KKKKKK:show_service", &readers, &requests, &refused, &aborted,
+                          &bytes_sent, &restarts) ||
+        !enter(self)) {
+        return NULL;
+    }
+    helio_keeper_show_service(
+        self->keeper, &(helio_keeper_service){readers, requests, refused, aborted, bytes_sent, restarts});
+    self->is_busy = false;
+    Py_RETURN_NONE;
+}
+
 static PyObject *keeper_close(store_keeper *self, PyObject *unused) {
     (void)unused;
     if (!self->keeper) {
@@ -159,6 +172,8 @@ static PyMethodDef methods[] = {
     {"add", (PyCFunction)keeper_add, METH_VARARGS, "add(endpoint, topic, options): keep a topic."},
     {"step", (PyCFunction)keeper_step, METH_VARARGS,
      "step(timeout_ns): keep what has arrived; returns the number of messages."},
+    {"show_service", (PyCFunction)keeper_show_service, METH_VARARGS,
+     "show_service(readers, requests, refused, aborted, bytes_sent, restarts): set statistics."},
     {"look", (PyCFunction)keeper_look, METH_NOARGS, "Counts, and why it is blocked."},
     {"close", (PyCFunction)keeper_close, METH_NOARGS,
      "Write and acknowledge what it has, and stop; returns the final counts."},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -109,24 +110,50 @@ class ServiceProcess:
             rate: Limit on the bytes per second; 0: no limit.
             readers: Most subscribers at a time.
         """
+        from heliograph.engine.store.service import ServiceCounts
+
         self._listener = listener
         self._command = [sys.executable, "-m", "heliograph.engine.store.offer", str(path), str(listener.fileno())]
         self._command += [str(rate), str(readers)]
+        self.restarts = 0
+        self._before = ServiceCounts()
+        self._now = asdict(self._before)
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._started = time.monotonic()
+        self._text = b""
         # It reads the end of its standard input when this process ends, however it ends.
-        return subprocess.Popen(self._command, stdin=subprocess.PIPE, pass_fds=[self._listener.fileno()])
+        process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[self._listener.fileno()]
+        )
+        os.set_blocking(_output(process), False)
+        return process
 
     def tend(self) -> str:
-        """Start it again when it has ended. Returns how it ended; empty while it runs."""
+        """Take its counts, and start it again when it has ended. Returns how it ended; empty while it runs."""
+        self._take_counts()
         code = self._process.poll()
         if code is None or time.monotonic() - self._started < _RESTART_SECONDS:
             return ""
         self._end()
+        self._before = replace(self.counts(), readers=0)
+        self._now = dict.fromkeys(asdict(self._before), 0)
+        self.restarts += 1
         self._process = self._start()
         return f"the service for subscribers ended with code {code}; it is started again"
+
+    def counts(self) -> ServiceCounts:
+        """Its counts, over all starts; at most a second old when `tend` is called as often."""
+        return replace(self._before, **{name: self._now[name] + count for name, count in asdict(self._before).items()})
+
+    def _take_counts(self) -> None:
+        """The last whole line that it has written."""
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(_output(self._process), 1 << 16):
+                *lines, self._text = (self._text + data).split(b"\n")
+                if lines:
+                    self._now = json.loads(lines[-1])
 
     def close(self) -> None:
         """End it."""
@@ -134,13 +161,19 @@ class ServiceProcess:
         self._listener.close()
 
     def _end(self) -> None:
-        if self._process.stdin:
-            self._process.stdin.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream:
+                stream.close()
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _output(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdout
+    return process.stdout.fileno()
 
 
 def _host_and_port(text: str) -> tuple[str, int]:
@@ -222,7 +255,13 @@ def _main(path: str, descriptor: str, rate: str, readers: str) -> None:
         service.close()
 
     threading.Thread(target=until_parent_ends, daemon=True).start()
-    service.run()
+    _show(service, _report)
+
+
+def _report(counts: ServiceCounts) -> None:
+    """Tell the process that has started this one."""
+    with contextlib.suppress(OSError):  # it has ended
+        os.write(1, json.dumps(asdict(counts)).encode() + b"\n")
 
 
 if __name__ == "__main__":

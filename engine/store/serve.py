@@ -150,10 +150,12 @@ def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int
         if now - looked < _LOOK_SECONDS and not stopped:
             continue
         looked = now
-        ended = service.tend() if service else ""
-        if ended:
-            status_line("")
-            print(ended, file=sys.stderr, flush=True)
+        if service:
+            ended = service.tend()
+            if ended:
+                status_line("")
+                print(ended, file=sys.stderr, flush=True)
+            server.show_service(service.counts(), service.restarts)
         counts = server.counts()
         if bool(counts.blocked) != bool(blocked):
             status_line("")

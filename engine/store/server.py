@@ -10,11 +10,13 @@ from types import TracebackType
 from typing import Literal, Self
 
 from heliograph.engine import _store
-from heliograph.engine.options import OptionValue, encode
+from heliograph.engine.options import OptionValue, encode, refusal
+from heliograph.engine.store.service import ServiceCounts
 
 __all__ = ["Counts", "StoreServer"]
 
 _FSYNC = {"batch": 0, "always": 1, "never": 2}
+_LONGEST_SECONDS = 1e9
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,17 @@ class StoreServer:
             SystemCallError: The directory or a file cannot be used.
             ResourceError: Memory or the stats segment could not be allocated.
         """
+        if fsync not in _FSYNC:
+            raise refusal(f"fsync is one of {', '.join(_FSYNC)}, not {fsync!r}")
+        for value, what, least, most in (
+            (batch_bytes, "batch_bytes", 1, 1 << 27),
+            (batch_time, "batch_time", 0, _LONGEST_SECONDS),
+            (segment_bytes, "segment_bytes", 1, 1 << 62),
+            (retain_bytes, "retain_bytes", 0, 1 << 62),
+            (retain_time, "retain_time", 0, _LONGEST_SECONDS),
+        ):
+            if not least <= value <= most:
+                raise refusal(f"{what} is from {least} to {most:,.0f}, not {value}")
         with contextlib.suppress(OSError):  # then it cannot be opened either
             Path(path).mkdir(exist_ok=True)
         self._final: Counts | None = None
@@ -138,6 +151,12 @@ class StoreServer:
     def counts(self) -> Counts:
         """Counts since it started; after `close`, the final ones."""
         return self._final or Counts(*self._keeper.look())
+
+    def show_service(self, counts: ServiceCounts, restarts: int) -> None:
+        """Show the counts of the store's service as statistics of the store."""
+        self._keeper.show_service(
+            counts.readers, counts.requests, counts.refused, counts.aborted, counts.bytes_sent, restarts
+        )
 
     def close(self) -> None:
         """Keep what is in the receive queues, write and acknowledge everything, and stop. Idempotent.

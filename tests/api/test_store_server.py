@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
-from heliograph.engine import Instance, Transmitter, UsageError
+from heliograph.engine import Instance, OptionError, Transmitter, UsageError
 from heliograph.engine.store.server import StoreServer
 from heliograph.monitor.segment import Segment
 from tests.stores import read
@@ -187,6 +187,26 @@ def test_a_store_without_acknowledgements_costs_the_source_nothing_to_wait_for(m
     kept = read(tmp_path / "store")
     assert [one.payload for one in kept if one.topic == TOPIC] == [b"a"] * 100
     assert [one.number for one in kept if one.topic == "OTHER"] == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"fsync": "sometimes"}, "fsync is one of batch, always, never, not 'sometimes'"),
+        ({"batch_bytes": 0}, "batch_bytes is from 1 to 134,217,728, not 0"),
+        ({"batch_time": -1.0}, "batch_time is from 0 to 1,000,000,000, not -1.0"),
+        ({"batch_time": float("nan")}, "batch_time is from 0 to 1,000,000,000, not nan"),
+        ({"segment_bytes": -1}, "segment_bytes is from 1 to .*, not -1"),
+        ({"retain_bytes": -1}, "retain_bytes is from 0 to .*, not -1"),
+        ({"retain_time": float("inf")}, "retain_time is from 0 to 1,000,000,000, not inf"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_before_anything_is_made(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(OptionError, match=words):
+        StoreServer(tmp_path / "store", **options)
+    assert not (tmp_path / "store").exists()
 
 
 def test_mistakes_are_named(tmp_path: Path, multicast: str, capfd: pytest.CaptureFixture[str]) -> None:

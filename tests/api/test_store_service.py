@@ -24,6 +24,7 @@ from heliograph.engine.store.protocol import Answer, Ask, Reading, answer, reque
 from heliograph.engine.store.reader import MAX, By, StoredMessage, kept, read, streams
 from heliograph.engine.store.service import ServiceCounts, StoreService, address_of, listen
 from heliograph.monitor.cli import main
+from heliograph.monitor.segment import Segment
 from tests.stores import Kept
 
 from .conftest import until
@@ -344,6 +345,17 @@ def test_a_store_serves_what_it_keeps_and_starts_its_service_again(
         assert len(list(read(address, transmitter.stream))) == 1_000
         assert process.stderr
         assert "ended with code -9; it is started again" in process.stderr.readline()
+        assert len(list(read(address, transmitter.stream))) == 1_000
+        [path] = segments.glob("store*.helio")
+
+        def shown() -> dict[str, int]:
+            with Segment(path) as segment:
+                [found] = [dict(one.values) for one in segment.objects(histograms=False) if one.scope == "store"]
+                return {name: int(str(found[name])) for name in ("requests", "service_restarts", "bytes_sent")}
+
+        assert until(lambda: shown()["requests"] >= 4)  # of the second service; those of a killed one may be missing
+        assert shown()["service_restarts"] == 1
+        assert shown()["bytes_sent"] > 2 * 1_000 * 40
         [service] = children(process)
         process.kill()
         process.wait()

@@ -28,6 +28,11 @@ typedef struct helio_keeper_counts {
     bool is_blocked;
 } helio_keeper_counts;
 
+/* What the service of the store has done; it runs elsewhere, and the keeper only shows it. */
+typedef struct helio_keeper_service {
+    uint64_t readers, requests, requests_refused, requests_aborted, bytes_sent, restarts;
+} helio_keeper_service;
+
 /* Opens the store of the directory for the receivers of `instance`, in any mode.  `os`: NULL, or
  * calls that stand for the operating system's; it is kept.  Close it with helio_keeper_close, before
  * the instance is destroyed.  Returns as helio_store_open. */
@@ -42,6 +47,8 @@ int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *top
  * keeper is blocked and repeats it.  Errors: STATE (a stream is damaged, or was closed after a failed
  * fsync: the store must be opened again), NOMEM. */
 int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns);
+/* Shows the service's counts as statistics of the store. */
+void helio_keeper_show_service(helio_keeper *keeper, const helio_keeper_service *service);
 helio_keeper_counts helio_keeper_look(const helio_keeper *keeper);
 /* Why it is blocked; "" while it is not. */
 const char *helio_keeper_reason(const helio_keeper *keeper);

@@ -105,6 +105,7 @@ struct helio_keeper {
     char reason[256];
     int64_t blocked_ns, retry_ns, tended_ns, swept_ns, published_ns;
     uint64_t disk_bytes, disk_free_bytes;
+    helio_keeper_service service;
     helio_keeper_timing timings[HELIO_KEEPER_TIMINGS];
     size_t timings_count;
     /* Engine. */

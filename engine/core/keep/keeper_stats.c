@@ -84,6 +84,13 @@ static void show_store(const helio_keeper *keeper) {
     helio_set(&stats->write_failures, counts->write_failures);
     helio_set(&stats->is_blocked, counts->is_blocked);
     helio_set(&stats->segments_removed, counts->segments_removed);
+    const helio_keeper_service *service = &keeper->service;
+    helio_set(&stats->readers, service->readers);
+    helio_set(&stats->requests, service->requests);
+    helio_set(&stats->requests_refused, service->requests_refused);
+    helio_set(&stats->requests_aborted, service->requests_aborted);
+    helio_set(&stats->bytes_sent, service->bytes_sent);
+    helio_set(&stats->service_restarts, service->restarts);
     helio_stats_end(stats);
 }
 
@@ -125,6 +132,10 @@ static void report(helio_keeper *keeper, helio_moment moment) {
                           (const uint64_t[4]){removed}, "retention removed %llu segments",
                           (unsigned long long)removed);
     }
+}
+
+void helio_keeper_show_service(helio_keeper *keeper, const helio_keeper_service *service) {
+    keeper->service = *service;
 }
 
 static bool publish(helio_instance *instance, helio_command *command, helio_moment moment) {
