@@ -148,8 +148,8 @@ static PyObject *keeper_show_service(store_keeper *self, PyObject *args) {
         !enter(self)) {
         return NULL;
     }
-    helio_keeper_show_service(
-        self->keeper, &(helio_keeper_service){readers, requests, refused, aborted, bytes_sent, restarts});
+    helio_keeper_show_service(self->keeper, &(helio_keeper_service){readers, requests, refused,
+                                                                    aborted, bytes_sent, restarts});
     self->is_busy = false;
     Py_RETURN_NONE;
 }

@@ -55,7 +55,7 @@ def add_offer(actions: Actions) -> None:
     )
     parser.add_argument("dir", type=Path, metavar="DIR", help="directory of the store")
     add_listening(parser, required=True)
-    parser.add_argument("--json", action="store_true", help="print the counts as a JSON object at the end")
+    parser.add_argument("--json", action="store_true", help="print the counts as one JSON object at the end")
     parser.set_defaults(run=_run)
 
 
@@ -69,7 +69,11 @@ def add_listening(parser: argparse.ArgumentParser, required: bool) -> None:
         help="serve subscribers on other hosts at this address",
     )
     parser.add_argument(
-        "--rate", type=size, default=0, metavar="SIZE", help="send at most this many bytes per second (default: no limit)"
+        "--rate",
+        type=size,
+        default=0,
+        metavar="SIZE",
+        help="send at most this many bytes per second, all together",
     )
     parser.add_argument(
         "--readers", type=_readers, default=64, metavar="N", help="serve this many at a time (default: 64); others wait"

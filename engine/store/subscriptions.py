@@ -198,8 +198,7 @@ def answer_to(path: Path, kind: Ask, body: Any) -> Any:
     if kind is Ask.SUBSCRIPTIONS:
         names = sorted(file.stem for file in folder.glob("*.json")) if folder.is_dir() else []
         return [one for one in (_load(folder, name) for name in names if _NAME.fullmatch(name)) if one]
-    name = body.get("name") if isinstance(body, dict) else None
-    _check_name(name)
+    name = _check_name(body.get("name") if isinstance(body, dict) else None)
     if kind is Ask.SUBSCRIBE:
         return _load(folder, name)
     folder.mkdir(exist_ok=True)
@@ -239,9 +238,10 @@ def _saved(where: Where, one: Position) -> Position:
     return one
 
 
-def _check_name(name: object) -> None:
+def _check_name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise refusal(f"the name of a subscription is 1 to 64 of A-Z a-z 0-9 . _ - without a dot first, not {name!r}")
+    return name
 
 
 def _is_count(number: object) -> bool:

@@ -189,12 +189,10 @@ def reading(**changes: object) -> bytes:
         (request(Ask.SAVE, b'{"name": "a", "topic": "T", "positions": {"x": 1}}'), b"not a subscription"),
     ],
 )
-def test_bytes_that_are_no_request_are_refused_by_name(
-    tmp_path: Path, offer: Offer, data: bytes, words: bytes
-) -> None:
+def test_bytes_that_are_no_request_are_refused_by_name(tmp_path: Path, offer: Offer, data: bytes, words: bytes) -> None:
     address, service = offer(fill(tmp_path / "store", 10))
     said = spoken(address, data)
-    kind, = struct.unpack_from(">B", said, 5)
+    (kind,) = struct.unpack_from(">B", said, 5)
     assert (said[:4], kind) == (b"HSAN", Answer.REFUSED)
     assert words in said
     assert len(list(read(address, STREAM))) == 10
@@ -264,9 +262,9 @@ def test_a_damaged_segment_is_said_and_what_is_before_it_arrives(tmp_path: Path,
     middle.write_bytes(data)
     address, service = offer(folder)
     found: list[int] = []
+    messages = read(address, STREAM)
     with pytest.raises(Error, match="is damaged at byte"):
-        for message in read(address, STREAM):
-            found.append(message.position)
+        found.extend(iter(lambda: next(messages).position, None))
     assert found == list(range(1, len(found) + 1))
     assert len(found) > 100
     assert counted(service, refused=1)
@@ -281,7 +279,7 @@ def test_addresses_and_arguments_that_are_wrong_are_named(tmp_path: Path, capfd:
         folder = fill(tmp_path / "store", 10)
         assert main(["store", "offer", str(folder), "--listen", f"127.0.0.1:{port}"]) == 2
         assert f"cannot listen on 127.0.0.1:{port}" in capfd.readouterr().err
-    with pytest.raises(SystemCallError, match="cannot be read: .*refused"):
+    with pytest.raises(SystemCallError, match=r"cannot be read: .*refused"):
         streams(f"store://127.0.0.1:{port}")
     assert main(["store", "offer", str(tmp_path), "--listen", "127.0.0.1:0"]) == 2
     assert "is not a store" in capfd.readouterr().err
@@ -350,12 +348,13 @@ def test_a_store_serves_what_it_keeps_and_starts_its_service_again(
 
         def shown() -> dict[str, int]:
             with Segment(path) as segment:
-                [found] = [dict(one.values) for one in segment.objects(histograms=False) if one.scope == "store"]
-                return {name: int(str(found[name])) for name in ("requests", "service_restarts", "bytes_sent")}
+                [found] = [one.values for one in segment.objects(histograms=False) if one.scope == "store"]
+                return {name: int(number) for name, number in found.items() if name.startswith("service_")}
 
-        assert until(lambda: shown()["requests"] >= 4)  # of the second service; those of a killed one may be missing
+        # Of the second service; the last counts of the killed one may be missing.
+        assert until(lambda: shown()["service_requests"] >= 4)
         assert shown()["service_restarts"] == 1
-        assert shown()["bytes_sent"] > 2 * 1_000 * 40
+        assert shown()["service_bytes_sent"] > 2 * 1_000 * 40
         [service] = children(process)
         process.kill()
         process.wait()

@@ -78,7 +78,9 @@ ELSEWHERE = {
     "lab replay": "tests/lab/test_replay.py",
     "lab run": "tests/lab/test_commands.py",
     "publish": "tests/monitor/test_collecting.py",
+    "store offer": "tests/api/test_store_service.py",
     "store serve": "tests/api/test_store_server.py",
+    "store subscriptions": "tests/api/test_store_subscriptions.py",
 }
 """Commands that answer once and need more than a file or an instance: a test that reads their JSON."""
 
@@ -120,7 +122,7 @@ def test_every_reader_of_segments_reads_a_collector_too() -> None:
     assert {words for words in readers if "--collect" not in options[words]} == {"publish"}  # it fills a collector
 
 
-@pytest.mark.parametrize("words", [*ONCE, *ELSEWHERE, *NOT_YET])
+@pytest.mark.parametrize("words", [*ONCE, *ELSEWHERE, *sorted(NOT_YET)])
 def test_help_promises_one_object(words: str) -> None:
     promised = re.search(
         r"\b(one|a) JSON object\b(?! per)", commands()[words]._option_string_actions["--json"].help or ""

@@ -284,6 +284,52 @@ static void ranges_by_position_sequence_number_and_time(void) {
     CHECK_EQUAL(read_range(HELIO_STORE_BY_NUMBER, (helio_store_span){201, 900}, 1), 0);
 }
 
+/* Messages of the batches that a reader gives for a range and a topic; each batch decodes by itself. */
+static uint64_t read_batches(helio_store_span range, const char *topic) {
+    helio_store_reader *reader;
+    CHECK_EQUAL(
+        helio_store_reader_open(folder, &stream_one, HELIO_STORE_BY_POSITION, range, &reader), 0);
+    static helio_store_records records;
+    const helio_store_choice choice = {HELIO_STORE_BY_POSITION, range};
+    uint64_t count = 0;
+    const uint8_t *whole;
+    size_t bytes;
+    int result;
+    while ((result = helio_store_reader_batch(reader, topic, topic ? strlen(topic) : 0, &whole,
+                                              &bytes)) == 1) {
+        helio_store_batch batch = {0};
+        CHECK_EQUAL(helio_store_get_head(whole, bytes, &batch), HELIO_STORE_OK);
+        CHECK_EQUAL(bytes, HELIO_STORE_HEAD_BYTES + (size_t)batch.body_bytes);
+        const uint8_t *body = whole + HELIO_STORE_HEAD_BYTES;
+        CHECK_EQUAL(helio_store_check_batch(&batch, body, batch.body_bytes), HELIO_STORE_OK);
+        CHECK(!topic || helio_store_has_topic(&batch, body, topic, strlen(topic)));
+        helio_store_records_begin(&records, &batch, body);
+        helio_store_message message;
+        uint64_t position;
+        while (helio_store_records_next(&records, &choice, &message, &position) == 1) {
+            CHECK_EQUAL(message.number, position);
+            count++;
+        }
+    }
+    CHECK_EQUAL(result, 0);
+    helio_store_reader_close(reader);
+    return count;
+}
+
+static void batches_are_sent_as_they_are_in_the_files(void) {
+    begin_folder();
+    helio_store_options options = helio_store_defaults();
+    options.batch_bytes = 300;
+    options.segment_bytes = 4000;
+    fill(200, &options);
+    CHECK_EQUAL(read_batches(everything, NULL), 200);
+    CHECK_EQUAL(read_batches((helio_store_span){17, 99}, NULL), 83);
+    CHECK_EQUAL(read_batches((helio_store_span){201, 900}, NULL), 0);
+    CHECK(read_batches(everything, "PRICES.FX") > 100);
+    CHECK_EQUAL(read_batches(everything, "PRICES.F"), 0);
+    CHECK_EQUAL(read_batches(everything, ""), 0);
+}
+
 static void positions_are_durable_after_the_batch(void) {
     begin_folder();
     failing system = {0};
@@ -603,6 +649,7 @@ int main(void) {
     RUN(checks_are_those_of_rfc_3720);
     RUN(a_header_decodes_only_whole_and_undamaged);
     RUN(ranges_by_position_sequence_number_and_time);
+    RUN(batches_are_sent_as_they_are_in_the_files);
     RUN(positions_are_durable_after_the_batch);
     RUN(a_crash_at_any_call_leaves_a_prefix);
     RUN(a_file_cut_at_any_byte_is_a_prefix);

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import os
 import random
+import socket
 import struct
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from tests.fuzz.python_mutation import mangled
+from tests.stores import check
 
 __all__ = ["TARGETS", "Target"]
 
@@ -439,6 +442,65 @@ def _read_spool(data: bytes) -> str:
     return "; ".join(said)
 
 
+# Requests to the service of a store, and the batches that it sends
+
+
+@cache
+def _store_seeds() -> tuple[bytes, ...]:
+    from heliograph.engine import _store
+    from heliograph.engine.store.protocol import Ask, Reading, request
+
+    folder = _folder() / "store"
+    folder.mkdir()
+    gsi = bytes(range(6))
+    kept = [(("A", "B")[n % 2], n, n, n, n + 1, n % 2, b"x" * n) for n in range(20)]
+    _store.append(folder, gsi, 1, "", kept, 400, 4000)
+    reader = _store.Reader(folder, gsi, 1, 0, 0, 2**64 - 1)
+    batches = list(iter(lambda: reader.batch(None), None))
+    asked = [request(Ask.READ, Reading(gsi, 1, 2, 3, 9, "A").encode()), request(Ask.STREAMS)]
+    saved = (
+        b'{"name": "a", "topic": "A", "revision": 1, "owner": "x", "positions": {"000102030405:1": 7}, "saved_ns": 1}'
+    )
+    return (*batches, *asked, request(Ask.SAVE, saved), request(Ask.SUBSCRIBE, b'{"name": "a"}'))
+
+
+def _read_store(data: bytes) -> str:
+    from heliograph.engine import _store
+    from heliograph.engine.store.protocol import Answer, take_answer
+    from heliograph.engine.store.service import StoreService
+
+    if data.startswith(b"HBAT"):
+        decoder = _store.Decoder(2, 0, 2**64 - 1)
+        decoder.begin(data)
+        return f"{sum(1 for _ in iter(lambda: decoder.next(7) or None, None))} rows"
+    _store_seeds()
+    here, there = socket.socketpair()
+    with here, there, socket.socket() as listener:
+        here.sendall(data[:60_000])
+        here.shutdown(socket.SHUT_WR)
+        StoreService(_folder() / "store", listener)._serve(there, threading.Semaphore())
+        said = []
+        while not said or said[-1][0] is Answer.DATA:
+            try:
+                said.append(take_answer(here, 5.0))
+            except ConnectionResetError:
+                return "ended"
+    return f"{len(said)} answers, the last {said[-1][0].name} {said[-1][1][:40]!r}"
+
+
+def _mutate_store(chance: random.Random, data: bytes, other: bytes) -> bytes:
+    """A batch keeps its checks, a request mostly its head."""
+    if not data.startswith(b"HBAT") or chance.random() < 0.1:
+        head = data[:12] if data.startswith(b"HSRQ") and chance.random() < 0.8 else b""
+        body = mangled(chance, data[len(head) :], other)
+        return head[:8] + struct.pack(">I", len(body)) + body if head else body
+    facts, body = bytearray(data[8:80]), mangled(chance, data[80:], other)
+    if chance.random() < 0.3:
+        facts[chance.randrange(8, len(facts))] ^= 1 << chance.randrange(8)
+    facts[:8] = struct.pack(">II", len(body), check(body))
+    return b"HBAT" + struct.pack(">I", check(bytes(facts))) + facts + body
+
+
 def _user_error() -> type[Exception]:
     from heliograph.monitor.errors import UserError
 
@@ -459,6 +521,7 @@ TARGETS: dict[str, Target] = {
     "fuzz_py_flight": Target(_read_flight, _flights, (_user_error(),), _mutate_flight),
     "fuzz_py_hlog": Target(_read_log, _logs, (_Refused,), _mutate_log),
     "fuzz_py_segment": Target(_read_segment, _segments, (_segment_error(),), _mutate_segment),
+    "fuzz_py_store": Target(_read_store, _store_seeds, (ValueError,), _mutate_store),
     "fuzz_py_spool": Target(_read_spool, _spooled, (_Refused,), mangled),
 }
 """By name; the names begin so that nobody takes them for those in C."""

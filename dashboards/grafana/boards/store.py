@@ -68,6 +68,26 @@ def panels(limits: Limits) -> list[Panel]:
             "Messages that the receivers lost, that the store had already, and that are too large for its files.",
             "none, but for repeats after a restart of the store.", limits("StoreGap"),
         ),
+        row("Subscribers on other hosts"),
+        lines(
+            "Subscribers served", [q.most("store.service_readers", q.NODE, "node")], "short",
+            "Subscribers that the service of the store is sending messages to.",
+            "under --readers of the store (64 unless set). At that number others wait.", width=8,
+        ),
+        lines(
+            "Bytes sent to subscribers", [q.rate("store.service_bytes_sent", q.NODE, "node")], "Bps",
+            "Bytes of batches per second, all subscribers together.", "under --rate of the store.", width=8,
+        ),
+        lines(
+            "Requests", [
+                q.amount("store.service_requests", q.NODE, "node").named("answered"),
+                q.amount("store.service_requests_refused", q.NODE, "node").named("refused"),
+                q.amount("store.service_requests_aborted", q.NODE, "node").named("ended early"),
+                q.amount("store.service_restarts", q.NODE, "node").named("restarts of the service"),
+            ],
+            "short", "Requests of subscribers, by outcome, and restarts of the service.",
+            "none refused, no restarts. A subscriber that stops while it is served counts as ended early.", width=8,
+        ),
         row("Disk"),
         lines(
             "Disk in use", [used], "percentunit", "Share of the file system in use.", "under 95 %, and steady.",

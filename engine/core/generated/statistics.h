@@ -925,11 +925,11 @@ enum { /* indexes of a incident's histograms */
     X(write_failures, COUNTER, "", 0, "write_failures", "", "", "Writes and syncs that failed. A failed write is repeated.") \
     X(is_blocked, GAUGE, "", 0, "is_blocked", "", "", "1 while the store takes no messages because it cannot write.") \
     X(segments_removed, COUNTER, "", 0, "segments_removed", "", "", "Segments removed by retention.") \
-    X(readers, GAUGE, "", 0, "readers", "", "", "Subscribers that its service is serving now.") \
-    X(requests, COUNTER, "", 0, "requests", "", "", "Requests of subscribers that its service has answered in full.") \
-    X(requests_refused, COUNTER, "", 0, "requests_refused", "", "", "Requests that were malformed, or asked for what the store cannot read.") \
-    X(requests_aborted, COUNTER, "", 0, "requests_aborted", "", "", "Connections of subscribers that ended or stood still before their last answer.") \
-    X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Bytes of batches that its service has sent to subscribers.") \
+    X(service_readers, GAUGE, "", 0, "service_readers", "", "", "Subscribers that its service is serving now.") \
+    X(service_requests, COUNTER, "", 0, "service_requests", "", "", "Requests of subscribers that its service has answered in full.") \
+    X(service_requests_refused, COUNTER, "", 0, "service_requests_refused", "", "", "Requests of subscribers that were malformed, or for messages that the store cannot read.") \
+    X(service_requests_aborted, COUNTER, "", 0, "service_requests_aborted", "", "", "Connections of subscribers that ended or stood still before their last answer.") \
+    X(service_bytes_sent, COUNTER, "bytes", 0, "service_bytes_sent", "", "", "Bytes of batches that its service has sent to subscribers.") \
     X(service_restarts, COUNTER, "", 0, "service_restarts", "", "", "Times its service ended and was started again.") \
     X(write_time, HISTOGRAM, "nanoseconds", 1, "write_time", "", "", "Duration of a write to a file.") \
     X(sync_time, HISTOGRAM, "nanoseconds", 1, "sync_time", "", "", "Duration of a sync (fsync).")
@@ -948,11 +948,11 @@ typedef struct helio_store_stats {
     _Atomic uint64_t write_failures;
     _Atomic uint64_t is_blocked;
     _Atomic uint64_t segments_removed;
-    _Atomic uint64_t readers;
-    _Atomic uint64_t requests;
-    _Atomic uint64_t requests_refused;
-    _Atomic uint64_t requests_aborted;
-    _Atomic uint64_t bytes_sent;
+    _Atomic uint64_t service_readers;
+    _Atomic uint64_t service_requests;
+    _Atomic uint64_t service_requests_refused;
+    _Atomic uint64_t service_requests_aborted;
+    _Atomic uint64_t service_bytes_sent;
     _Atomic uint64_t service_restarts;
     _Atomic uint64_t write_time;
     _Atomic uint64_t sync_time;

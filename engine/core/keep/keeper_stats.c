@@ -85,11 +85,11 @@ static void show_store(const helio_keeper *keeper) {
     helio_set(&stats->is_blocked, counts->is_blocked);
     helio_set(&stats->segments_removed, counts->segments_removed);
     const helio_keeper_service *service = &keeper->service;
-    helio_set(&stats->readers, service->readers);
-    helio_set(&stats->requests, service->requests);
-    helio_set(&stats->requests_refused, service->requests_refused);
-    helio_set(&stats->requests_aborted, service->requests_aborted);
-    helio_set(&stats->bytes_sent, service->bytes_sent);
+    helio_set(&stats->service_readers, service->readers);
+    helio_set(&stats->service_requests, service->requests);
+    helio_set(&stats->service_requests_refused, service->requests_refused);
+    helio_set(&stats->service_requests_aborted, service->requests_aborted);
+    helio_set(&stats->service_bytes_sent, service->bytes_sent);
     helio_set(&stats->service_restarts, service->restarts);
     helio_stats_end(stats);
 }
