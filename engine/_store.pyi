@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 from os import PathLike
-from typing import Self, final
+from typing import NamedTuple, Self, final
 
 Segment = tuple[str, int, str, int, int, int, int, int, int, str, str, int]
 """Stream, number, header, first position, messages, bytes, whole bytes, first and last receive time, tail, index,
@@ -28,20 +28,32 @@ Counts = tuple[int, int, int, int, int, int, int, int, int, int, str]
 """Streams; messages received, kept, repeated, refused, lost and not durable yet; payload bytes kept, bytes written;
 segments removed; why nothing can be written."""
 
-Stored = tuple[int, str, int, int, int, int, int, bytes]
-"""Position, topic, sequence, number, submit and receive time, flags, payload."""
+class StoredMessage(NamedTuple):
+    """A message of a store; made here only."""
+
+    stream: str
+    position: int
+    topic: str
+    sequence: int
+    number: int
+    submit_ns: int
+    receive_ns: int
+    recovered: bool
+    data: bytes
 
 @final
 class Reader:
-    def __new__(cls, path: str | PathLike[str], gsi: bytes, port: int, by: int, first: int, last: int) -> Self: ...
-    def next(self, limit: int, /) -> list[Stored]: ...
-    def batch(self, topic: str | None, /) -> bytes | None: ...
+    def __new__(
+        cls, path: str | PathLike[str], gsi: bytes, port: int, by: int, first: int, last: int, topic: str | None = None
+    ) -> Self: ...
+    def next(self, limit: int, one_run: bool = False, /) -> list[StoredMessage]: ...
+    def batch(self) -> bytes | None: ...
 
 @final
 class Decoder:
-    def __new__(cls, by: int, first: int, last: int) -> Self: ...
+    def __new__(cls, gsi: bytes, port: int, by: int, first: int, last: int, topic: str | None = None) -> Self: ...
     def begin(self, batch: bytes, /) -> None: ...
-    def next(self, limit: int, /) -> list[Stored]: ...
+    def next(self, limit: int, one_run: bool = False, /) -> list[StoredMessage]: ...
 
 @final
 class Keeper:

@@ -8,28 +8,39 @@ typedef struct store_decoder {
     /* Bytes of the batch that the records are read from; NULL before the first. */
     PyObject *whole;
     helio_store_records records;
+    store_rows rows;
 } store_decoder;
 
 static PyObject *decoder_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"by", "first", "last", NULL};
+    static char *names[] = {"gsi", "port", "by", "first", "last", "topic", NULL};
+    const char *gsi;
+    Py_ssize_t gsi_bytes;
+    helio_tsi tsi;
     int by;
     unsigned long long first, last;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iKK:Decoder", names, &by, &first, &last)) {
+    PyObject *topic = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "y#HiKK|O:Decoder", names, &gsi, &gsi_bytes,
+                                     &tsi.port, &by, &first, &last, &topic)) {
         return NULL;
     }
-    if (by < HELIO_STORE_BY_POSITION || by > HELIO_STORE_BY_TIME) {
-        PyErr_SetString(PyExc_ValueError, "by is a number from 0 to 3");
+    if (gsi_bytes != HELIO_GSI_BYTES || by < HELIO_STORE_BY_POSITION || by > HELIO_STORE_BY_TIME) {
+        PyErr_SetString(PyExc_ValueError, "a GSI has 6 bytes, and by is a number from 0 to 3");
         return NULL;
     }
+    memcpy(tsi.gsi, gsi, HELIO_GSI_BYTES);
     store_decoder *self = (store_decoder *)type->tp_alloc(type, 0);
     if (self) {
         self->choice = (helio_store_choice){(helio_store_by)by, {first, last}};
+        if (!store_rows_begin(&self->rows, &tsi, topic)) {
+            Py_CLEAR(self);
+        }
     }
     return (PyObject *)self;
 }
 
 static void decoder_dealloc(store_decoder *self) {
     Py_XDECREF(self->whole);
+    store_rows_end(&self->rows);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -53,29 +64,19 @@ static PyObject *decoder_begin(store_decoder *self, PyObject *whole) {
     Py_RETURN_NONE;
 }
 
+static int next_message(void *from, helio_store_message *out, uint64_t *position) {
+    store_decoder *self = from;
+    return helio_store_records_next(&self->records, &self->choice, out, position);
+}
+
 static PyObject *decoder_next(store_decoder *self, PyObject *args) {
-    Py_ssize_t limit;
-    if (!PyArg_ParseTuple(args, "n:next", &limit)) {
-        return NULL;
-    }
-    PyObject *rows = PyList_New(0);
-    helio_store_message message;
-    uint64_t position;
-    while (rows && PyList_GET_SIZE(rows) < limit &&
-           helio_store_records_next(&self->records, &self->choice, &message, &position) == 1) {
-        PyObject *row = store_row(&message, position);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    return rows;
+    return store_rows_take(&self->rows, args, next_message, self);
 }
 
 static PyMethodDef methods[] = {
     {"begin", (PyCFunction)decoder_begin, METH_O, "begin(batch): read the messages of this batch."},
     {"next", (PyCFunction)decoder_next, METH_VARARGS,
-     "next(limit): the next messages, at most limit; none at the end of the batch."},
+     "next(limit, one_run): as Reader.next; none at the end of the batch."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -21,15 +21,6 @@ PyObject *store_raise(int error) {
     return NULL;
 }
 
-PyObject *store_row(const helio_store_message *message, uint64_t position) {
-    return Py_BuildValue("(Ks#KKKKby#)", (unsigned long long)position, message->topic,
-                         (Py_ssize_t)message->topic_bytes, (unsigned long long)message->sequence,
-                         (unsigned long long)message->number,
-                         (unsigned long long)message->submit_ns,
-                         (unsigned long long)message->receive_ns, message->flags, message->payload,
-                         (Py_ssize_t)message->bytes);
-}
-
 static const char *result_text(helio_store_result result) {
     static const char *const texts[] = {"ok", "incomplete", "damaged", "other version"};
     return texts[result];
@@ -216,7 +207,7 @@ static PyMethodDef functions[] = {
 
 static int add_types(PyObject *module) {
     PyTypeObject *const types[] = {&store_keeper_type, &store_reader_type, &store_decoder_type};
-    int error = 0;
+    int error = store_message_type_add(module);
     for (size_t i = 0; i < sizeof types / sizeof *types && !error; i++) {
         error = PyModule_AddType(module, types[i]);
     }

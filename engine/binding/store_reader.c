@@ -5,19 +5,20 @@
 
 typedef struct store_reader {
     PyObject_HEAD helio_store_reader *reader;
+    store_rows rows;
 } store_reader;
 
 static PyObject *reader_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"path", "gsi", "port", "by", "first", "last", NULL};
-    PyObject *path;
+    static char *names[] = {"path", "gsi", "port", "by", "first", "last", "topic", NULL};
+    PyObject *path, *topic = Py_None;
     const char *gsi;
     Py_ssize_t gsi_bytes;
     helio_tsi tsi;
     int by;
     unsigned long long first, last;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&y#HiKK:Reader", names,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&y#HiKK|O:Reader", names,
                                      PyUnicode_FSConverter, &path, &gsi, &gsi_bytes, &tsi.port, &by,
-                                     &first, &last)) {
+                                     &first, &last, &topic)) {
         return NULL;
     }
     store_reader *self = NULL;
@@ -33,6 +34,8 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *args, PyObject *keywor
         if (error) {
             store_raise(error);
             Py_CLEAR(self);
+        } else if (!store_rows_begin(&self->rows, &tsi, topic)) {
+            Py_CLEAR(self);
         }
     }
     Py_DECREF(path);
@@ -41,44 +44,29 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 static void reader_dealloc(store_reader *self) {
     helio_store_reader_close(self->reader);
+    store_rows_end(&self->rows);
     Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static int next_message(void *from, helio_store_message *out, uint64_t *position) {
+    return helio_store_reader_next(from, out, position);
 }
 
 /* Keeps the GIL: a message is valid only until the next one is read. */
 static PyObject *reader_next(store_reader *self, PyObject *args) {
-    Py_ssize_t limit;
-    if (!PyArg_ParseTuple(args, "n:next", &limit)) {
-        return NULL;
-    }
-    PyObject *rows = PyList_New(0);
-    while (rows && PyList_GET_SIZE(rows) < limit) {
-        helio_store_message message;
-        uint64_t position;
-        const int result = helio_store_reader_next(self->reader, &message, &position);
-        if (result == 0) {
-            break;
-        }
-        PyObject *row = result < 0 ? store_raise(result) : store_row(&message, position);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    return rows;
+    return store_rows_take(&self->rows, args, next_message, self->reader);
 }
 
 /* Gives the GIL away while it reads, so one thread at a time may use a reader. */
-static PyObject *reader_batch(store_reader *self, PyObject *args) {
-    const char *topic;
-    Py_ssize_t topic_bytes;
-    if (!PyArg_ParseTuple(args, "z#:batch", &topic, &topic_bytes)) {
-        return NULL;
-    }
+static PyObject *reader_batch(store_reader *self, PyObject *unused) {
+    (void)unused;
+    const store_rows *rows = &self->rows;
     const uint8_t *whole;
     size_t bytes;
     int result;
     Py_BEGIN_ALLOW_THREADS;
-    result = helio_store_reader_batch(self->reader, topic, (size_t)topic_bytes, &whole, &bytes);
+    result =
+        helio_store_reader_batch(self->reader, rows->wanted, rows->wanted_bytes, &whole, &bytes);
     Py_END_ALLOW_THREADS;
     if (result < 0) {
         return store_raise(result);
@@ -91,9 +79,11 @@ static PyObject *reader_batch(store_reader *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"next", (PyCFunction)reader_next, METH_VARARGS,
-     "next(limit): the next messages, at most limit; none at the end."},
-    {"batch", (PyCFunction)reader_batch, METH_VARARGS,
-     "batch(topic): the next batch with messages of the topic (None: of any); None at the end."},
+     "next(limit, one_run): the next messages, at most limit; with one_run only those whose "
+     "numbers "
+     "follow each other; none at the end."},
+    {"batch", (PyCFunction)reader_batch, METH_NOARGS,
+     "The next batch with messages of the topic; None at the end."},
     {NULL, NULL, 0, NULL},
 };
 

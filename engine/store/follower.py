@@ -6,17 +6,18 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TypeAlias
 
 from heliograph.engine.errors import Error, SystemCallError
 from heliograph.engine.message import Loss, Message
 from heliograph.engine.receiver import Receiver
-from heliograph.engine.store.reader import MAX, StoredMessage, Where, kept, streams
+from heliograph.engine.store.reader import MAX, StoredMessage, Where, runs, streams
 
 __all__ = ["StoreFollower"]
 
 AnyMessage: TypeAlias = Message | StoredMessage
+Run: TypeAlias = list[AnyMessage]
+"""Messages of one stream whose numbers follow each other."""
 
 _LOOK_SECONDS = 0.005
 """Time between two looks for messages that a store is about to write."""
@@ -72,6 +73,7 @@ class StoreFollower:
         self._due: dict[str, int] = {}
         self._failures: dict[Where, Error] = {}
         self._looked = time.monotonic()
+        self._ready: Run = []
         self._pending = self._kept(self._streams())
 
     def positions(self) -> dict[str, int]:
@@ -100,16 +102,15 @@ class StoreFollower:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            taken: list[AnyMessage] = []
             try:
-                taken.extend(islice(self._pending, limit))
+                self._ready = self._ready or next(self._pending, [])
             except Exception:
                 self._due.clear()
                 self._pending = self._again()
                 raise
-            if taken:
-                for message in taken:
-                    self._positions[message.stream] = message.number + 1
+            if self._ready:
+                taken, self._ready = self._ready[:limit], self._ready[limit:]
+                self._positions[taken[-1].stream] = taken[-1].number + 1
                 return taken
             left = _IDLE_SECONDS if deadline is None else min(_IDLE_SECONDS, max(0.0, deadline - time.monotonic()))
             live = self._receiver.receive(timeout=left, limit=limit)
@@ -147,68 +148,75 @@ class StoreFollower:
         if len(self._failures) == len(self._stores):
             raise next(iter(self._failures.values()))
 
-    def _again(self) -> Iterator[AnyMessage]:
+    def _again(self) -> Iterator[Run]:
         """After a failure: all that follows the positions."""
         yield from self._kept(list(dict.fromkeys([*self._positions, *self._streams()])))
 
-    def _kept(self, found: list[str]) -> Iterator[AnyMessage]:
+    def _kept(self, found: list[str]) -> Iterator[Run]:
         """Messages of the streams that the stores have."""
         for stream in found:
             yield from self._stored(stream, MAX)
 
-    def _overdue(self) -> Iterator[AnyMessage]:
+    def _overdue(self) -> Iterator[Run]:
         """The last messages of streams that have fallen silent. Stores that cannot be read are asked again later."""
         with contextlib.suppress(Error):
             yield from self._kept(list(dict.fromkeys([*self._positions, *self._streams()])))
 
-    def _joined(self, live: list[Message]) -> Iterator[AnyMessage]:
+    def _joined(self, live: list[Message]) -> Iterator[Run]:
         """Live messages, and before each what is missing of its stream."""
+        run: Run = []
         for message in live:
-            if message.number > self._next(message.stream):
+            due = self._next(message.stream)
+            if message.number < due:
+                continue
+            if run and (message.number > due or message.stream != run[-1].stream):
+                yield run
+                run = []
+            if message.number > due:
                 yield from self._filled(message.stream, message.number - 1)
-            if message.number >= self._next(message.stream):
+            if message.number >= self._next(message.stream):  # the stores may have had it too
                 self._due[message.stream] = message.number + 1
-                yield message
+                run.append(message)
+        if run:
+            yield run
 
-    def _stored(self, stream: str, last: int, wait: float = 0.0) -> Iterator[AnyMessage]:
+    def _stored(self, stream: str, last: int, wait: float = 0.0) -> Iterator[Run]:
         """The messages from the next to `last` that the stores have.
 
         Raises:
             Error: No store can be read, or messages are missing and a store that may have them cannot be read.
         """
         self._failures = {}
-        for message in self._merged(stream, self._next(stream), last, self._stores, wait):
-            if message.number > self._next(stream) and (stream in self._due or stream in self._positions):
-                yield from self._filled(stream, message.number - 1)
-            self._due[stream] = message.number + 1
-            yield message
+        for run in self._merged(stream, self._next(stream), last, self._stores, wait):
+            if run[0].number > self._next(stream) and (stream in self._due or stream in self._positions):
+                yield from self._filled(stream, run[0].number - 1)
+            self._due[stream] = run[-1].number + 1
+            yield run
         self._refuse_without_store()
 
-    def _merged(
-        self, stream: str, first: int, last: int, stores: Sequence[Where], wait: float
-    ) -> Iterator[StoredMessage]:
+    def _merged(self, stream: str, first: int, last: int, stores: Sequence[Where], wait: float) -> Iterator[Run]:
         """Messages `first` to `last` from the first store, and those that it lacks from the others."""
         store, *others = stores
         due = first
-        for message in self._of(store, stream, first, last, wait):
-            if message.number < due:
+        for run in self._of(store, stream, first, last, wait):
+            if run[-1].number < due:
                 continue
-            if message.number > due and others:
-                yield from self._merged(stream, due, message.number - 1, others, 0.0)
-            yield message
-            due = message.number + 1
+            if run[0].number > due and others:
+                yield from self._merged(stream, due, run[0].number - 1, others, 0.0)
+            yield run[max(0, due - run[0].number) :]
+            due = run[-1].number + 1
         if others and due <= last:
             yield from self._merged(stream, due, last, others, 0.0)
 
-    def _of(self, store: Where, stream: str, first: int, last: int, wait: float = 0.0) -> Iterator[StoredMessage]:
+    def _of(self, store: Where, stream: str, first: int, last: int, wait: float = 0.0) -> Iterator[Run]:
         """The messages that one store has; they end when it cannot be read."""
         topic = self._receiver.topic
         try:
-            yield from kept(store, stream, by="number", first=first, last=last, topic=topic, wait=wait)
+            yield from runs(store, stream, by="number", first=first, last=last, topic=topic, wait=wait)  # type: ignore[misc]
         except Error as error:
             self._failures[store] = error
 
-    def _filled(self, stream: str, last: int) -> Iterator[AnyMessage]:
+    def _filled(self, stream: str, last: int) -> Iterator[Run]:
         """The messages up to `last`, as the stores write them. A store that is away may come back meanwhile."""
         end = time.monotonic() + self._wait
         is_last, wait = False, 0.0

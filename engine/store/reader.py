@@ -4,53 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from heliograph.engine import _store
+from heliograph.engine._store import StoredMessage
 from heliograph.engine.options import refusal
 from heliograph.engine.store.protocol import PREFIX, Ask, Reading, parse_stream
-from heliograph.engine.store.remote import ask, rows_of
+from heliograph.engine.store.remote import ask, runs_of
 
-__all__ = ["MAX", "By", "StoredMessage", "Where", "is_remote", "kept", "read", "streams", "text_of"]
+__all__ = ["MAX", "By", "StoredMessage", "Where", "is_remote", "read", "runs", "streams", "text_of"]
 
 By: TypeAlias = Literal["position", "sequence", "number", "time"]
 Where: TypeAlias = str | os.PathLike[str]
 """Directory of a store, or ``store://HOST:PORT`` of its service (`heliograph store offer`)."""
 
 _BY = {"position": 0, "sequence": 1, "number": 2, "time": 3}
-_RECOVERED = 1
 _AT_ONCE = 1024
 _ID_BYTES = 8
 MAX = 2**64 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """A message of a store.
-
-    Attributes:
-        stream: Identity of its stream, ``GSI:PORT``.
-        position: 1, 2, 3 and so on in the order of writing, over all topics of the stream.
-        topic: Name of its topic.
-        sequence: Number of its packet; 0: unknown.
-        number: Number of the message in its topic and stream.
-        submit_ns: Wall clock time of submit, ns since 1970; 0: unknown.
-        receive_ns: Wall clock time at which the store received it, ns since 1970.
-        recovered: Its packet had been missing and was repaired.
-        data: Payload.
-    """
-
-    stream: str
-    position: int
-    topic: str
-    sequence: int
-    number: int
-    submit_ns: int
-    receive_ns: int
-    recovered: bool
-    data: bytes
 
 
 def is_remote(where: Where) -> bool:
@@ -111,26 +82,24 @@ def read(
     found = streams(where)
     if stream not in found:
         raise refusal(f"the store {text_of(where)} has no stream {stream}; it has {', '.join(found) or 'none'}")
-    yield from kept(where, stream, by=by, first=first, last=last, topic=topic)
+    for run in runs(where, stream, by=by, first=first, last=last, topic=topic):
+        yield from run
 
 
-def kept(
+def runs(
     where: Where, stream: str, *, by: By, first: int, last: int, topic: str | None, wait: float = 0.0
-) -> Iterator[StoredMessage]:
-    """As `read`, for arguments that are valid; of a stream that the store does not have, nothing.
+) -> Iterator[list[StoredMessage]]:
+    """As `read`, in lists of messages whose numbers follow each other, for arguments that are valid.
+
+    Of a stream that the store does not have it gives nothing.
 
     Args:
         wait: A service waits this long for the first message, seconds, at most 10. Files are read at once.
     """
     reading = Reading(*parse_stream(stream), _BY[by], first, last, topic, wait)
-    rows = rows_of(text_of(where), reading) if is_remote(where) else _rows(Path(where), reading)
-    for position, name, sequence, number, submit_ns, receive_ns, flags, data in rows:
-        if topic is None or name == topic:
-            recovered = bool(flags & _RECOVERED)
-            yield StoredMessage(stream, position, name, sequence, number, submit_ns, receive_ns, recovered, data)
-
-
-def _rows(path: Path, reading: Reading) -> Iterator[tuple[int, str, int, int, int, int, int, bytes]]:
-    reader = _store.Reader(path, reading.gsi, reading.port, reading.by, reading.first, reading.last)
-    while rows := reader.next(_AT_ONCE):
-        yield from rows
+    if is_remote(where):
+        yield from runs_of(text_of(where), reading)
+    else:
+        reader = _store.Reader(where, reading.gsi, reading.port, reading.by, first, last, topic)
+        while run := reader.next(_AT_ONCE, True):
+            yield run

@@ -19,7 +19,7 @@ from heliograph.engine.store.protocol import (
     take_answer,
 )
 
-__all__ = ["ask", "ask_json", "rows_of"]
+__all__ = ["ask", "ask_json", "runs_of"]
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
@@ -65,13 +65,13 @@ def ask_json(address: str, kind: Ask, body: object) -> Any:
         raise Error(f"the answer of {address} is not one of a store: {error}") from error
 
 
-def rows_of(address: str, reading: Reading) -> Iterator[tuple[int, str, int, int, int, int, int, bytes]]:
-    """The rows of messages as `_store.Reader` has them. Exceptions as in `ask`."""
-    decoder = _store.Decoder(reading.by, reading.first, reading.last)
+def runs_of(address: str, reading: Reading) -> Iterator[list[_store.StoredMessage]]:
+    """The messages in lists; the numbers of a list follow each other. Exceptions as in `ask`."""
+    decoder = _store.Decoder(reading.gsi, reading.port, reading.by, reading.first, reading.last, reading.topic)
     for batch in ask(address, Ask.READ, reading.encode()):
         try:
             decoder.begin(batch)
+            while run := decoder.next(_AT_ONCE, True):
+                yield run
         except ValueError as error:
             raise Error(f"the answer of {address} is not one of a store: {error}") from error
-        while rows := decoder.next(_AT_ONCE):
-            yield from rows

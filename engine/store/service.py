@@ -173,8 +173,10 @@ class StoreService:
         deadline = time.monotonic() + reading.wait
         while True:
             found = 0
-            reader = _store.Reader(self._path, reading.gsi, reading.port, reading.by, reading.first, reading.last)
-            while (batch := reader.batch(reading.topic)) is not None:
+            reader = _store.Reader(
+                self._path, reading.gsi, reading.port, reading.by, reading.first, reading.last, reading.topic
+            )
+            while (batch := reader.batch()) is not None:
                 found += 1
                 self._pace(len(batch))
                 yield batch

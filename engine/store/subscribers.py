@@ -86,9 +86,9 @@ def _positions(text: str) -> dict[str, int]:
 
 def _waiting(store: str, one: Position) -> dict[str, int]:
     """By stream, the number of messages that the store has from the position on."""
-    from heliograph.engine.store.reader import MAX, kept
+    from heliograph.engine.store.reader import MAX, runs
 
     return {
-        stream: sum(1 for _ in kept(store, stream, by="number", first=number, last=MAX, topic=one.topic))
+        stream: sum(len(run) for run in runs(store, stream, by="number", first=number, last=MAX, topic=one.topic))
         for stream, number in one.positions.items()
     }

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from heliograph.engine import Error, Instance, OptionError, SystemCallError, _store
 from heliograph.engine.store.protocol import Answer, Ask, Reading, answer, request, take_answer
-from heliograph.engine.store.reader import MAX, By, StoredMessage, kept, read, streams
+from heliograph.engine.store.reader import MAX, By, StoredMessage, read, runs, streams
 from heliograph.engine.store.service import ServiceCounts, StoreService, address_of, listen
 from heliograph.monitor.cli import main
 from heliograph.monitor.segment import Segment
@@ -33,6 +33,14 @@ STREAM = "010203040506:9"
 OTHER = "010203040506:10"
 GSI = bytes(range(1, 7))
 TOPICS = ("ORDERS", "FILLS")
+
+
+def kept(where: str, stream: str, **wanted: Any) -> Iterator[StoredMessage]:
+    """The messages of `runs`, one by one."""
+    for run in runs(where, stream, **{"by": "position", "first": 0, "last": MAX, "topic": None, **wanted}):
+        yield from run
+
+
 Offer: TypeAlias = Callable[..., tuple[str, StoreService]]
 
 
@@ -104,11 +112,11 @@ def test_a_reader_waits_for_what_is_written(tmp_path: Path, offer: Offer) -> Non
     later = [Kept("ORDERS", 0, n, 0, n + 1, 0, b"later") for n in range(100, 105)]
     timer = threading.Timer(0.3, _store.append, (folder, GSI, 9, "", later, 1000, 20_000))
     timer.start()
-    found = list(kept(address, STREAM, by="number", first=100, last=MAX, topic=None, wait=10.0))
+    found = list(kept(address, STREAM, by="number", first=100, wait=10.0))
     assert [one.data for one in found] == [b"later"] * 5
     timer.join()
     unknown = "ffffffffffff:1"
-    assert list(kept(address, unknown, by="number", first=0, last=MAX, topic=None, wait=0.05)) == []
+    assert list(kept(address, unknown, by="number", wait=0.05)) == []
 
 
 def test_three_hundred_late_joiners_at_once_all_get_everything(tmp_path: Path, offer: Offer) -> None:
@@ -236,7 +244,7 @@ def test_answers_that_are_none_are_errors_of_the_reader(tmp_path: Path, offer: O
     broken[-1] ^= 1
 
     def read_from(said: bytes) -> list[StoredMessage]:
-        return list(kept(answering(said), STREAM, by="position", first=0, last=MAX, topic=None))
+        return list(kept(answering(said), STREAM))
 
     end = answer(Answer.END)
     assert len(read_from(answer(Answer.DATA, batch) + end)) == 10

@@ -456,7 +456,7 @@ def _store_seeds() -> tuple[bytes, ...]:
     kept = [(("A", "B")[n % 2], n, n, n, n + 1, n % 2, b"x" * n) for n in range(20)]
     _store.append(folder, gsi, 1, "", kept, 400, 4000)
     reader = _store.Reader(folder, gsi, 1, 0, 0, 2**64 - 1)
-    batches = list(iter(lambda: reader.batch(None), None))
+    batches = list(iter(reader.batch, None))
     asked = [request(Ask.READ, Reading(gsi, 1, 2, 3, 9, "A").encode()), request(Ask.STREAMS)]
     saved = (
         b'{"name": "a", "topic": "A", "revision": 1, "owner": "x", "positions": {"000102030405:1": 7}, "saved_ns": 1}'
@@ -470,7 +470,7 @@ def _read_store(data: bytes) -> str:
     from heliograph.engine.store.service import StoreService
 
     if data.startswith(b"HBAT"):
-        decoder = _store.Decoder(2, 0, 2**64 - 1)
+        decoder = _store.Decoder(bytes(range(6)), 1, 2, 0, 2**64 - 1)
         decoder.begin(data)
         return f"{sum(1 for _ in iter(lambda: decoder.next(7) or None, None))} rows"
     _store_seeds()
