@@ -32,6 +32,8 @@ Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOW_SECONDS = 1.0
 _RESTART_SECONDS = 1.0
 _END_SECONDS = 5.0
+_NICE = 5
+"""The process that keeps messages has the processor first."""
 
 _EPILOG = """\
 Everybody who reaches the address can read all messages of the store and change positions of subscriptions: choose an
@@ -250,6 +252,7 @@ def _main(path: str, descriptor: str, rate: str, readers: str) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.nice(_NICE)
     listener = socket.socket(fileno=int(descriptor))
     service = StoreService(Path(path), listener, readers=int(readers), rate=int(rate))
 

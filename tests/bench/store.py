@@ -1,4 +1,4 @@
-"""Speed of a message store: messages kept, and the rate of a source beside which a store runs.
+"""Speed of a message store: messages kept and served, and what a source and its receivers notice of it.
 
     python -m tests.bench.store                     # refreshes RESULTS.md
     python -m tests.bench.store --messages 200000 --dry
@@ -7,6 +7,9 @@ The store is a process of its own (`heliograph store serve`), in a directory of 
 A source sends messages of 64 bytes by multicast on the loopback and waits until the store has acknowledged them. The
 reference writes the same bytes in blocks of a batch, and syncs after each block when the store does. A pair is ours,
 reference, reference, ours; the ratio is the median of neighbours.
+
+The late joiner is a process too. It reads what the store has kept from the store's service, while the source goes on at
+a steady rate to a receiver whose latencies are taken.
 """
 
 from __future__ import annotations
@@ -17,13 +20,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from heliograph.engine import Instance
+from heliograph.engine import Instance, Message
+from heliograph.engine import _store as _store_files
+from heliograph.engine.store.follower import StoreFollower
+from heliograph.engine.store.reader import MAX, StoredMessage, runs
 from tests.bench.report import machine, put_section
 from tests.ports import free_port
 
@@ -32,6 +39,11 @@ HEAD = 40
 """Bytes of a record before its payload (engine/docs/store.md 3)."""
 BATCH = 1 << 16
 LIST = 4096
+GSI = bytes(6)
+STEADY_RATE = 50_000.0
+STEADY_LIST = 50
+STEADY_SECONDS = 6.0
+WARM_LISTS = 1000
 TOPIC = "BENCH"
 HELIOGRAPH = (sys.executable, "-m", "heliograph.monitor.cli")
 
@@ -49,27 +61,27 @@ class Row:
 
 
 @contextmanager
-def _process(*arguments: str) -> Iterator[None]:
-    """A process that says on standard error when it is ready."""
+def _process(*arguments: str) -> Iterator[str]:
+    """A process that says on standard error when it is ready, with its address as the last word."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr
         line = process.stderr.readline()
-        if not line.startswith("keeping"):
+        if not line.startswith(("keeping", "serving")):
             raise RuntimeError(f"{' '.join(arguments)}: {line}{process.stderr.read()}")
-        yield
+        yield line.split()[-1]
     finally:
         process.terminate()
         process.communicate(timeout=60)
 
 
 @contextmanager
-def _store(folder: Path, endpoint: str, fsync: str) -> Iterator[Path]:
+def _store(folder: Path, endpoint: str, fsync: str, *more: str) -> Iterator[str]:
     with (
         tempfile.TemporaryDirectory(dir=folder) as name,
-        _process(*HELIOGRAPH, "store", "serve", f"{name}/store", endpoint, TOPIC, "--fsync", fsync),
+        _process(*HELIOGRAPH, "store", "serve", f"{name}/store", endpoint, TOPIC, "--fsync", fsync, *more) as address,
     ):
-        yield Path(name) / "store"
+        yield address
 
 
 def _endpoint() -> str:
@@ -131,6 +143,87 @@ def sent(folder: Path, with_store: bool, messages: int) -> float:
         return run()
 
 
+@contextmanager
+def offered(folder: Path, messages: int) -> Iterator[tuple[str, str]]:
+    """A filled store: its directory, and the address of its service."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        kept = [(TOPIC, 0, number, 1, number + 1, 0, bytes(SIZE)) for number in range(messages)]
+        _store_files.append(name, GSI, 1, "", kept, BATCH, 64 << 20)
+        with _process(*HELIOGRAPH, "store", "offer", name, "--listen", "127.0.0.1:0") as address:
+            yield name, address
+
+
+def read_from(where: str) -> float:
+    """Messages per second read from a store into Python objects."""
+    begun = time.perf_counter()
+    stream = f"{GSI.hex()}:1"
+    count = sum(len(run) for run in runs(where, stream, by="number", first=0, last=MAX, topic=TOPIC))
+    return count / (time.perf_counter() - begun)
+
+
+@dataclass(frozen=True)
+class Live:
+    """A run at a steady rate: the latency of the live receiver, and the rate of a late joiner, per second."""
+
+    p99: float
+    caught_up: float
+
+
+def live(folder: Path, joins: bool, messages: int) -> Live:
+    """Send at a steady rate beside a store; late joiners come one after another, or none."""
+    endpoint = _endpoint()
+    latencies: list[int] = []
+    behind: list[float] = []
+    ends = threading.Event()
+
+    def taken(batch: list[Message]) -> None:
+        now = time.time_ns()
+        latencies.append(now - batch[0].submit_ns)
+
+    with (
+        _store(folder, endpoint, "never", "--listen", "127.0.0.1:0") as address,
+        Instance(name="bench-source") as source,
+        Instance(name="bench-desk") as desk,
+        source.transmitter(endpoint, TOPIC, acks=1, send_window=16384, linger=0.0) as transmitter,
+    ):
+        transmitter.send_packed(bytes(SIZE * messages), size=SIZE, timeout=60)
+        transmitter.wait_acked(1, timeout=60)
+        receiver = desk.receiver(endpoint, TOPIC, on_messages=taken)
+
+        def join() -> None:
+            while not ends.is_set():
+                command = (sys.executable, "-m", "tests.bench.store", "--join", endpoint, address)
+                behind.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+        thread = threading.Thread(target=join)
+        packed = bytes(SIZE * STEADY_LIST)
+        begun = time.perf_counter()
+        for number in range(int(STEADY_RATE * STEADY_SECONDS / STEADY_LIST)):
+            time.sleep(max(0.0, begun + number * STEADY_LIST / STEADY_RATE - time.perf_counter()))
+            if number == WARM_LISTS:
+                latencies.clear()
+                if joins:
+                    thread.start()
+            transmitter.send_packed(packed, size=SIZE, timeout=60)
+        ends.set()
+        if joins:
+            thread.join()
+        receiver.close()
+    latencies.sort()
+    return Live(latencies[len(latencies) * 99 // 100] / 1e9, statistics.median(behind) if behind else 0.0)
+
+
+def join_late(endpoint: str, address: str) -> float:
+    """Messages per second that a late joiner takes until it is live."""
+    with Instance(name="bench-late") as desk, desk.receiver(endpoint, TOPIC) as receiver:
+        follower = StoreFollower(address, receiver)
+        begun = time.perf_counter()
+        count = 0
+        while isinstance(taken := follower.receive(timeout=10, limit=LIST)[0], StoredMessage):
+            count = taken.number
+        return count / (time.perf_counter() - begun)
+
+
 def _paired(
     name: str, unit: str, gate: str, ours: Callable[[], float], reference: Callable[[], float], pairs: int
 ) -> Row:
@@ -168,7 +261,37 @@ def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
             pairs,
         )
     )
-    return rows
+    with offered(folder, messages // 2) as (files, address):
+        rows.append(
+            _paired(
+                "read from a service, against read from the files",
+                "messages/s",
+                "",
+                lambda: read_from(address),
+                lambda: read_from(files),
+                pairs,
+            )
+        )
+    joined: list[float] = []
+
+    def beside() -> float:
+        found = live(folder, True, messages // 2)
+        joined.append(found.caught_up)
+        return found.p99 * 1e6
+
+    late = _paired(
+        "live p99 while late joiners read, against without",
+        "us",
+        "1.05",
+        beside,
+        lambda: live(folder, False, messages // 2).p99 * 1e6,
+        pairs,
+    )
+    caught = statistics.median(joined)
+    rows.append(
+        Row("a late joiner, against the live rate", "messages/s", caught, STEADY_RATE, caught / STEADY_RATE, "5")
+    )
+    return [*rows, late]
 
 
 def section(rows: list[Row], messages: int, pairs: int) -> str:
@@ -204,7 +327,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--dir", type=Path, default=Path(tempfile.gettempdir()), help="directory on the disk to measure"
     )
     parser.add_argument("--dry", action="store_true", help="leave RESULTS.md as it is")
+    parser.add_argument("--join", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if given.join:
+        print(join_late(*given.join))
+        return 0
     text = section(measured(given.dir, given.messages, given.pairs), given.messages, given.pairs)
     print(text)
     if not given.dry:
