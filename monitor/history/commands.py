@@ -1,4 +1,4 @@
-"""`heliograph history`: rollup, compact, merge, import, report, studies. Heavy libraries are loaded on use.
+"""`heliograph history`: rollup, compact, prune, merge, import, report, studies. Heavy libraries are loaded on use.
 
 Exit code 0: success; 1: done, but part of the input could not be used (it is named on stderr); 2: nothing was done; the
 reason is on stderr.
@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Iterable
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.actions import (
+    NAMED,
+    Actions,
+    Progress,
+    add_action,
+    history_option,
+    needs_pyarrow,
+    progress_option,
+    report_problems,
+    spool_option,
+)
+from heliograph.monitor.history.retention_commands import add_compact, add_prune
 from heliograph.monitor.history.studies.options import add_study_options
 from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from heliograph.monitor.history.studies.days import Rows
 
-    from heliograph.monitor.history.files import Broken
+__all__ = ["command"]
 
-__all__ = ["command", "report_problems"]
-
-_NAMED = 20
 _EPILOG = """\
 examples:
   heliograph export spool --dir spool                    record, until Ctrl-C
@@ -50,7 +55,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_rollup(actions)
-    _add_compact(actions)
+    add_compact(actions)
+    add_prune(actions)
     _add_merge(actions)
     _add_import(actions)
     _add_report(actions)
@@ -61,62 +67,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_calendar(actions)
 
 
-Actions = argparse._SubParsersAction  # the only name argparse gives it
-
-
-def _add(
-    actions: Actions[argparse.ArgumentParser],
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    help: str,
-    description: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(
-        name,
-        help=help,
-        description=description,
-        epilog=f"example: {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _directory(text: str) -> Path:
-    """A directory by path or by ``file://`` address."""
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        return Path(text)
-    if scheme == "file" and rest.startswith("/"):
-        return Path(unquote(rest))
-    raise argparse.ArgumentTypeError(
-        f"{text}: only directories of this machine can be used, such as /data/spool or file:///data/spool"
-    )
-
-
-def _spool_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--spool", type=_directory, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
-    )
-
-
-def _history_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--history",
-        type=_directory,
-        default=Path("history"),
-        metavar="DIR",
-        help="directory of the history (default: history)",
-    )
-
-
-def _progress_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--progress", action="store_true", help="show progress also when stderr is not a terminal")
-
-
 def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "rollup",
         _rollup,
@@ -127,8 +79,8 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
         "cluster, whose workers must see both directories. For some new minutes --no-spark is faster.",
         "heliograph history rollup --spool spool --history history --master 'local[4]'",
     )
-    _spool_option(parser)
-    _history_option(parser)
+    spool_option(parser)
+    history_option(parser)
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
     parser.add_argument(
         "--replace",
@@ -136,39 +88,11 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
         help="rebuild the hours of the spool from this spool alone; intervals that only the history has are lost",
     )
     parser.add_argument("--no-spark", action="store_true", help="merge on this machine, without Spark and Java")
-    _progress_option(parser)
-
-
-def _add_compact(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
-        actions,
-        "compact",
-        _compact,
-        "merge the hours of past days into days",
-        "Merge the hours of each past UTC day of a history into one row per series, with percentiles, under 1d/. The\n"
-        "hours stay, and all other actions read the hours. A day is rebuilt when one of its hours has changed.",
-        "heliograph history compact --history history --age 2",
-    )
-    _history_option(parser)
-    parser.add_argument(
-        "--age",
-        type=_days,
-        default=1,
-        metavar="DAYS",
-        help="leave out the days that ended less than this number of days ago (default: %(default)s)",
-    )
-    _progress_option(parser)
-
-
-def _days(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 36_500:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of days from 0 to 36500")
-    return value
+    progress_option(parser)
 
 
 def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "merge",
         _merge,
@@ -176,7 +100,7 @@ def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
         "Merge a spool on this machine with the same C kernel and print the percentiles of each series.",
         "heliograph history merge --spool spool --hourly",
     )
-    _spool_option(parser)
+    spool_option(parser)
     parser.add_argument(
         "--by",
         default="instance,topic,stream,metric,tag",
@@ -186,11 +110,11 @@ def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--hourly", action="store_true", help="one line per hour and series instead of one per series")
     parser.add_argument("--json", action="store_true", help="one JSON object per line, durations in ns")
-    _progress_option(parser)
+    progress_option(parser)
 
 
 def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "import",
         _import,
@@ -200,13 +124,13 @@ def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
         "heliograph history import *.hlog --spool spool",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a log")
-    _spool_option(parser)
+    spool_option(parser)
     parser.add_argument("--instance", help="label of the series (default: the name of the file)")
-    _progress_option(parser)
+    progress_option(parser)
 
 
 def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "report",
         _report,
@@ -214,7 +138,7 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
         "Write percentile spectra, jitter and every hour of a history as one self-contained HTML file.",
         "heliograph history report --history history --out report.html",
     )
-    _history_option(parser)
+    history_option(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("report.html"), metavar="FILE", help="the report (default: report.html)"
     )
@@ -232,7 +156,7 @@ _PAIRS_TEXT = (
 
 
 def _add_compare(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "compare",
         _compare,
@@ -243,12 +167,12 @@ def _add_compare(actions: Actions[argparse.ArgumentParser]) -> None:
         f"{_PAIRS_TEXT}",
         "heliograph history compare --spool spool --a build=4.1 --b build=4.2",
     )
-    _spool_option(parser)
+    spool_option(parser)
     add_study_options(parser, "a", "b")
 
 
 def _add_gate(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "gate",
         _gate,
@@ -257,12 +181,12 @@ def _add_gate(actions: Actions[argparse.ArgumentParser]) -> None:
         f"{_PAIRS_TEXT}",
         "heliograph history gate --spool spool --baseline build=4.1 --candidate build=4.2 --margin 3",
     )
-    _spool_option(parser)
+    spool_option(parser)
     add_study_options(parser, "baseline", "candidate")
 
 
 def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "changes",
         _changes,
@@ -272,7 +196,7 @@ def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
         "alarm (--significance).",
         "heliograph history changes --history history",
     )
-    _history_option(parser)
+    history_option(parser)
     parser.add_argument(
         "--quantiles", default="p50,p99,p99_9", metavar="LIST", help="columns of the history (default: %(default)s)"
     )
@@ -299,7 +223,7 @@ def _series_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_objectives(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "objectives",
         _objectives,
@@ -310,7 +234,7 @@ def _add_objectives(actions: Actions[argparse.ArgumentParser]) -> None:
         f"{_SELECTION_TEXT}",
         "heliograph history objectives --within 1ms --share 99.9 --select from=2026-11-01,to=2026-12-01",
     )
-    _history_option(parser)
+    history_option(parser)
     parser.add_argument("--within", required=True, metavar="DURATION", help="the limit, such as 250us or 1ms")
     parser.add_argument(
         "--share", type=_target, default=99.9, metavar="PERCENT", help="the target, in percent (default: 99.9)"
@@ -326,7 +250,7 @@ def _target(text: str) -> float:
 
 
 def _add_calendar(actions: Actions[argparse.ArgumentParser]) -> None:
-    parser = _add(
+    parser = add_action(
         actions,
         "calendar",
         _calendar,
@@ -336,7 +260,7 @@ def _add_calendar(actions: Actions[argparse.ArgumentParser]) -> None:
         f"{_SELECTION_TEXT}",
         "heliograph history calendar --zone Europe/London --out calendar.html",
     )
-    _history_option(parser)
+    history_option(parser)
     parser.add_argument(
         "--quantile", default="p99.9", metavar="QUANTILE", help="shown by hour of the week (default: p99.9)"
     )
@@ -345,11 +269,12 @@ def _add_calendar(actions: Actions[argparse.ArgumentParser]) -> None:
     _series_options(parser)
 
 
-def _selected(args: argparse.Namespace) -> tuple[pa.Table, tuple[str, ...], int]:
+def _selected(args: argparse.Namespace) -> tuple[Rows, tuple[str, ...], int]:
     """Return the selected rows of a history, the labels of its series, and the amount of unusable input."""
     from heliograph.monitor.history.hours import read_history
     from heliograph.monitor.history.merge import ALL_LABELS
-    from heliograph.monitor.history.studies.samples import choose, parse_selection
+    from heliograph.monitor.history.studies.days import choose_rows, notes_text
+    from heliograph.monitor.history.studies.samples import parse_selection
 
     by = tuple(dict.fromkeys(name.strip() for name in args.by.split(",") if name.strip()))
     if unknown := sorted(set(by) - set(ALL_LABELS)):
@@ -357,33 +282,39 @@ def _selected(args: argparse.Namespace) -> tuple[pa.Table, tuple[str, ...], int]
     selection = parse_selection(args.select)
     table, broken = read_history(args.history)
     problems = report_problems((one, 0) for one in broken)
-    rows = choose(table, selection, args.metric)
-    if rows.num_rows == 0:
-        raise UserError(f"{args.history}: no hour of {args.metric} is selected by {selection.text!r}")
+    rows = choose_rows(table, selection, args.metric)
+    if rows.hours.num_rows + rows.days.num_rows == 0:
+        cut = "".join(f" ({text})" for text in notes_text(rows.notes))
+        raise UserError(f"{args.history}: no hour of {args.metric} is selected by {selection.text!r}{cut}")
     return rows, by, problems
 
 
 def _objectives(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
+    from heliograph.monitor.history.studies.days import Note, day_names, note_lines
     from heliograph.monitor.history.studies.lines import objective_lines
     from heliograph.monitor.history.studies.objectives import Objective, judge, parse_duration
 
     objective = Objective(parse_duration(args.within), args.share / 100)
     rows, by, problems = _selected(args)
-    judged = judge(rows, objective, by)
+    judged = judge(rows.hours, objective, by, rows.days)
     if not judged:
         raise UserError(f"{args.history}: the selected hours have no values")
-    for line in objective_lines(judged, as_json=args.json):
+    notes = list(rows.notes)
+    if rows.days.num_rows:
+        notes.append(Note("their messages count, their hours do not", day_names(rows.days)))
+    for line in (*objective_lines(judged, as_json=args.json), *note_lines(notes, as_json=args.json)):
         print(line)
     return 1 if problems or not all(one.is_met for one in judged) else 0
 
 
 def _calendar(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.report import write_report
     from heliograph.monitor.history.schema import PERCENTILES, metric_titles
-    from heliograph.monitor.history.studies.calendar import calendars, zone_of
+    from heliograph.monitor.history.studies.calendar import calendars, days_of, zone_of
     from heliograph.monitor.history.studies.calendar_page import calendar_page
+    from heliograph.monitor.history.studies.days import Note, day_names, note_lines, notes_text
     from heliograph.monitor.history.studies.lines import calendar_lines
 
     quantile = args.quantile.replace(".", "_")
@@ -391,21 +322,29 @@ def _calendar(args: argparse.Namespace) -> int:
         raise UserError(f"--quantile: {args.quantile!r} is not one of {', '.join(PERCENTILES)}")
     zone = zone_of(args.zone)
     rows, by, problems = _selected(args)
-    found = calendars(rows, zone, by)
+    days, others = days_of(zone, rows.days)
+    notes = list(rows.notes)
+    if days.num_rows:
+        notes.append(Note("not in the hours of the week", day_names(days)))
+    if others.num_rows:
+        notes.append(Note(f"left out: they are not days of {args.zone}", day_names(others)))
+    found = calendars(rows.hours, zone, by, days)
     if not found:
-        raise UserError(f"{args.history}: the selected hours have no values")
+        reasons = "".join(f" ({text})" for text in notes_text(notes))
+        raise UserError(f"{args.history}: the selected hours have no values{reasons}")
     if args.out:
         title = metric_titles().get(args.metric, args.metric)
-        write_report(calendar_page(found, quantile, args.zone, title), args.out)
+        write_report(calendar_page(found, quantile, args.zone, title, notes_text(notes)), args.out)
         print(f"{args.out}: {len(found)} series")
     else:
-        for line in calendar_lines(found, quantile, args.zone, as_json=args.json):
+        lines = calendar_lines(found, quantile, args.zone, as_json=args.json)
+        for line in (*lines, *note_lines(notes, as_json=args.json)):
             print(line)
     return 1 if problems else 0
 
 
 def _changes(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.hours import read_history
     from heliograph.monitor.history.studies.changes import changes
     from heliograph.monitor.history.studies.commands import change_lines
@@ -422,66 +361,27 @@ def _changes(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.studies.commands import run_compare
 
     return run_compare(args)
 
 
 def _gate(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.studies.commands import run_gate
 
     return run_gate(args)
 
 
-class _Progress:
-    """One line on stderr that is overwritten, at most five times a second."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._is_on = wanted or sys.stderr.isatty()
-        self._last = 0.0
-        self._shown = False
-
-    def tell(self, text: str) -> None:
-        now = time.monotonic()
-        if self._is_on and now - self._last >= 0.2:
-            self._last, self._shown = now, True
-            print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, end="", file=sys.stderr, flush=True)
-            if not sys.stderr.isatty():
-                print(file=sys.stderr)
-
-    def close(self) -> None:
-        if self._shown and sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _needs_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError as error:
-        raise UserError("the history needs pyarrow: pip install 'heliograph[history]'") from error
-
-
-def report_problems(problems: Iterable[tuple[Broken, int]]) -> int:
-    """Report the input that could not be used; returns its amount."""
-    found = list(problems)
-    for broken, rows in found[:_NAMED]:
-        what = "left out completely" if rows == 0 else f"{rows} {'row' if rows == 1 else 'rows'} left out"
-        print(printable(f"heliograph: {broken.path}: {what}: {broken.reason}"), file=sys.stderr)
-    if len(found) > _NAMED:
-        print(f"heliograph: and {len(found) - _NAMED} more", file=sys.stderr)
-    return len(found)
-
-
 def _rollup(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.files import no_spool
     from heliograph.monitor.history.rollup import Threads, rollup
 
     if not args.spool.is_dir():
         raise no_spool(args.spool)
-    progress = _Progress(args.progress)
+    progress = Progress(args.progress)
     try:
         if args.no_spark:
             done = rollup(Threads(), args.spool, args.history, replace=args.replace, progress=progress.tell)
@@ -507,29 +407,15 @@ def _rollup(args: argparse.Namespace) -> int:
     return 1 if report_problems(done.problems) or done.kept else 0
 
 
-def _compact(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
-    from heliograph.monitor.history.days import compact
-
-    progress = _Progress(args.progress)
-    try:
-        done = compact(args.history, timedelta(days=args.age), progress=progress.tell)
-    finally:
-        progress.close()
-    written = f"{done.written:,} {'day' if done.written == 1 else 'days'} written"
-    print(f"{args.history}: {written}, {done.current:,} up to date, {done.young:,} too recent")
-    return 1 if report_problems((broken, 0) for broken in done.problems) else 0
-
-
 def _merge(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.merge import ALL_LABELS, HOUR_US, merge_spool
     from heliograph.monitor.history.text import json_lines, text_table
 
     by = tuple(dict.fromkeys(name.strip() for name in args.by.split(",") if name.strip()))
     if unknown := sorted(set(by) - set(ALL_LABELS)):
         raise UserError(f"--by: there is no label {unknown[0]}; the labels are {', '.join(ALL_LABELS)}")
-    progress = _Progress(args.progress)
+    progress = Progress(args.progress)
     try:
         table, problems = merge_spool(
             args.spool,
@@ -544,15 +430,15 @@ def _merge(args: argparse.Namespace) -> int:
     return 1 if report_problems(problems) else 0
 
 
-def _tell_line(progress: _Progress, path: Path, line: int) -> None:
+def _tell_line(progress: Progress, path: Path, line: int) -> None:
     progress.tell(f"{path}: line {line:,}")
 
 
 def _import(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.importer import import_hlog
 
-    progress = _Progress(args.progress)
+    progress = Progress(args.progress)
     malformed = 0
     for path in args.files:
         try:
@@ -567,16 +453,16 @@ def _import(args: argparse.Namespace) -> int:
         note = " (imported before, nothing changed)" if done.already_there else ""
         empty = f", {done.empty:,} without values" if done.empty else ""
         print(printable(f"{path}: {done.intervals:,} intervals{empty}{note}"))
-        for line in done.malformed[:_NAMED]:
+        for line in done.malformed[:NAMED]:
             print(printable(f"heliograph: {path}:{line.line}: left out: {line.reason}"), file=sys.stderr)
-        if done.refused > _NAMED:
-            print(printable(f"heliograph: {path}: and {done.refused - _NAMED} more lines"), file=sys.stderr)
+        if done.refused > NAMED:
+            print(printable(f"heliograph: {path}: and {done.refused - NAMED} more lines"), file=sys.stderr)
         malformed += len(done.malformed)
     return 1 if malformed else 0
 
 
 def _report(args: argparse.Namespace) -> int:
-    _needs_pyarrow()
+    needs_pyarrow()
     from heliograph.monitor.history.report import report, write_report
 
     made = report(args.history, args.title)

@@ -4,7 +4,8 @@
     history/1d/date=2026-11-21/5f0c….parquet            rows of `latency_hour` with a length of a day
 
 A day repeats the counts of its hours. An hour that was committed again makes the day stale, and the next run rebuilds
-it. Commits and manifests are those of `monitor.history.hours`.
+it, unless the day stands for its hours (`monitor.history.retention`). Commits and manifests are those of
+`monitor.history.hours`.
 """
 
 from __future__ import annotations
@@ -33,11 +34,9 @@ from heliograph.monitor.history.hours import (
     sweep,
 )
 from heliograph.monitor.history.lock import FolderLock
-from heliograph.monitor.history.merge import HOUR_US, Merger
+from heliograph.monitor.history.merge import DAY_US, Merger
 
-__all__ = ["Compacted", "compact"]
-
-DAY_US = 24 * HOUR_US
+__all__ = ["Compacted", "compact", "is_whole", "merged_hours"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +88,24 @@ def _compacted(history: Path, last: datetime, progress: Callable[[str], None]) -
             if begin > last:
                 young += 1
                 continue
+            old = load(day)
+            if old.stands_for_hours:
+                if not is_whole(day, old):
+                    raise ValueError("a data file is missing or has another size, and the day stands for its hours")
+                current += 1
+                sweep(day)
+                continue
             hours = {folder: load(folder) for folder in folders}
             hours = {folder: manifest for folder, manifest in hours.items() if manifest.number > 0}
-            old = load(day)
             numbers = {folder.name.removeprefix("hour="): manifest.number for folder, manifest in hours.items()}
             _check_has_all(old.hours, numbers)
-            if old.hours == numbers and _is_whole(day, old):
+            if old.hours == numbers and is_whole(day, old):
                 if numbers:
                     current += 1
                     sweep(day)
                 continue
             progress(f"merging the hours of {begin:%Y-%m-%d}")
-            whole = _merged(hours)
+            whole = merged_hours(hours)
             if (left := pc.sum(whole["intervals"]).as_py() or 0) < old.intervals:
                 raise ValueError(
                     f"its hours have {left:,} intervals, the day {old.intervals:,}; the day stays. After a roll-up "
@@ -120,12 +125,18 @@ def _check_has_all(old: Mapping[str, int], numbers: Mapping[str, int]) -> None:
         raise ValueError(f"the history no longer has its hour {lost[0]} as the day was made from it; the day stays")
 
 
-def _is_whole(day: Path, manifest: Manifest) -> bool:
+def is_whole(day: Path, manifest: Manifest) -> bool:
     """Return whether the files of a day are there with their sizes."""
     return all((day / one.name).is_file() and (day / one.name).stat().st_size == one.bytes for one in manifest.files)
 
 
-def _merged(hours: Mapping[Path, Manifest]) -> pa.Table:
+def merged_hours(hours: Mapping[Path, Manifest]) -> pa.Table:
+    """Return the rows of some hours of a day, merged.
+
+    Raises:
+        OSError: A file is missing or cannot be read.
+        ValueError: A file is damaged, or has other values than its manifest says.
+    """
     merger = Merger(DAY_US)
     for folder, manifest in hours.items():
         table = read_hour(folder, manifest.files)

@@ -8,6 +8,10 @@ So an hour accepts further intervals at any time, from any spool, and takes each
 the next manifest, which fails if another writer has created it. A reader therefore sees the old or the new hour, never
 a mixture. Data files and manifests that no longer count are removed after the commit.
 
+A day (`monitor.history.days`) may stand for its hours (`monitor.history.retention`): its newest manifest says so, and
+readers take the rows of the day instead of those of its hours. Such a day is closed. The manifests of its hours are
+sealed, so that no writer can commit these hours again.
+
 Versions before 0.2 wrote `history/date=…/hour=…/*.parquet` and did not note which intervals an hour has. `adopt` moves
 such hours here and marks them. `monitor.history.rollup` says how an adopted hour takes further intervals.
 """
@@ -17,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
@@ -24,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from heliograph.monitor.errors import UserError
@@ -36,20 +42,28 @@ __all__ = [
     "DataFile",
     "Manifest",
     "adopt",
+    "clear",
+    "closed_days",
     "commit",
     "committed_hours",
+    "dates",
     "folder_of",
+    "hours_of",
+    "is_of_day",
     "load",
     "name_of",
     "read_history",
     "read_hour",
-    "read_hours",
+    "read_parts",
     "sweep",
 ]
 
 RUNG = "1h"
 DAYS = "1d"
 FORMAT = 2
+CLOSED_FORMAT = 3
+"""Format of the manifests of closed days and of their hours: earlier versions must not read one without the other."""
+_HOUR_MS = 3_600_000
 _TRIES = 5
 
 
@@ -77,6 +91,17 @@ class Manifest:
     """The hour was made by a version that did not note what it merged; `merged` is empty."""
     hours: Mapping[str, int] = field(default_factory=dict)
     """Of a day: the number of commits of each hour that it contains (``"13": 2``); `merged` is empty."""
+    sealed: bool = False
+    """Of an hour: the day is being closed, or is closed. The commit changed nothing else, and is the last one."""
+    stands_for_hours: bool = False
+    """Of a day: readers take its rows, not those of its hours, whose data files may be removed."""
+    removed: bool = False
+    """Of a day: it was removed with its hours. `intervals` and `values` tell how many there were."""
+
+    @property
+    def content_number(self) -> int:
+        """Number of the commit that last changed the content."""
+        return self.number - self.sealed
 
 
 def folder_of(history: Path, begin_us: int) -> Path:
@@ -95,6 +120,16 @@ def committed_hours(history: Path) -> Iterator[Path]:
     yield from sorted((history / RUNG).glob("date=*/hour=*"))
 
 
+def hours_of(history: Path, date: str) -> list[Path]:
+    """Return the directories of the hours of a day (``date=2026-11-21``), in the order of time."""
+    return sorted((history / RUNG / date).glob("hour=*"))
+
+
+def dates(history: Path) -> list[str]:
+    """Return the days that have hours or a day (``date=2026-11-21``), in the order of time."""
+    return sorted({path.name for rung in (RUNG, DAYS) for path in (history / rung).glob("date=*")})
+
+
 # -- manifests --------------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +139,9 @@ def load(folder: Path) -> Manifest:
     Raises:
         UserError: The manifest cannot be read.
     """
-    newest = max(folder.glob("manifest-*.json"), default=None)
+    newest = None
+    for _ in range(2):  # a listing may miss both names when a commit replaces one by the other meanwhile
+        newest = newest or max(folder.glob("manifest-*.json"), default=None)
     if newest is None:
         return Manifest()
     try:
@@ -115,9 +152,14 @@ def load(folder: Path) -> Manifest:
         raise UserError(f"{newest}: the manifest cannot be read: {first_line(error)}") from error
 
 
+_MARKS = ("sealed", "stands_for_hours", "removed")
+
+
 def _decoded(content: Any, path: Path) -> Manifest:
-    if content["format"] != FORMAT:
-        raise ValueError(f"it has format {content['format']}, this version reads {FORMAT}")
+    if content["format"] not in (FORMAT, CLOSED_FORMAT):
+        raise ValueError(
+            f"it has format {content['format']}, this version reads {FORMAT} and {CLOSED_FORMAT}; update heliograph"
+        )
     files = tuple(DataFile(str(one["name"]), int(one["rows"]), int(one["bytes"])) for one in content["files"])
     if any("/" in one.name or one.name.startswith(".") for one in files):
         raise ValueError("it names a file outside its directory")
@@ -132,6 +174,7 @@ def _decoded(content: Any, path: Path) -> Manifest:
         values=int(content["values"]),
         adopted=bool(content["adopted"]),
         hours={str(hour): int(number) for hour, number in content.get("hours", {}).items()},
+        **{name: bool(content.get(name, False)) for name in _MARKS},
     )
 
 
@@ -142,8 +185,9 @@ def commit(folder: Path, manifest: Manifest) -> None:
         UserError: Another writer has committed this number.
         OSError: The directory cannot be written.
     """
+    marks = [name for name in _MARKS if getattr(manifest, name)]
     content: dict[str, Any] = {
-        "format": FORMAT,
+        "format": CLOSED_FORMAT if marks else FORMAT,
         "files": [{"name": one.name, "rows": one.rows, "bytes": one.bytes} for one in manifest.files],
         "merged": {source: manifest.merged[source] for source in sorted(manifest.merged)},
         "intervals": manifest.intervals,
@@ -152,6 +196,7 @@ def commit(folder: Path, manifest: Manifest) -> None:
     }
     if manifest.hours:
         content["hours"] = dict(manifest.hours)
+    content |= dict.fromkeys(marks, True)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"manifest-{manifest.number:06d}.json"
     temporary = folder / f".{target.name}-{os.getpid()}"
@@ -173,10 +218,51 @@ def commit(folder: Path, manifest: Manifest) -> None:
 def sweep(folder: Path) -> None:
     """Remove all files of an hour that its newest manifest does not count."""
     manifest = load(folder)
-    counted = {one.name for one in manifest.files} | {f"manifest-{manifest.number:06d}.json"}
+    _keep(folder, {one.name for one in manifest.files} | {f"manifest-{manifest.number:06d}.json"})
+
+
+def clear(folder: Path) -> None:
+    """Remove all files of a sealed hour but its newest manifest."""
+    _keep(folder, {f"manifest-{load(folder).number:06d}.json"})
+
+
+def _keep(folder: Path, names: set[str]) -> None:
     for path in folder.iterdir():
-        if path.name not in counted:
+        if path.name not in names:
             path.unlink(missing_ok=True)
+
+
+def closed_days(history: Path, first: str = "", last: str = "~") -> dict[str, str]:
+    """Return the days that take no more intervals, with the reason.
+
+    A day is closed as soon as one of its hours is sealed: then a prune has begun, and the next one continues. A
+    manifest that cannot be read closes nothing; a roll-up names it when the hour changes.
+
+    Args:
+        history: Directory of the history.
+        first: First hour of interest, as `name_of` writes it.
+        last: Last hour of interest.
+
+    Returns:
+        Reasons by day (``2026-11-21``).
+    """
+    closed: dict[str, str] = {}
+    for date in dates(history):
+        day = date.removeprefix("date=")
+        if not first[:10] <= day <= last[:10]:
+            continue
+        for folder in (history / DAYS / date, *hours_of(history, date)):
+            with suppress(UserError):
+                manifest = load(folder)
+                if manifest.removed:
+                    closed[day] = f"the day {day} was removed from the history (`heliograph history prune`)"
+                elif manifest.stands_for_hours or manifest.sealed:
+                    closed.setdefault(
+                        day, f"the hours of {day} were pruned (`heliograph history prune`) and take no more intervals"
+                    )
+            if day in closed:
+                break
+    return closed
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -199,14 +285,16 @@ def read_hour(folder: Path, files: Sequence[DataFile]) -> pa.Table:
 
 
 def read_history(history: Path) -> tuple[pa.Table, list[Broken]]:
-    """Return all hours of a history, sorted by series and time, and the files that could not be read.
+    """Return all rows of a history, sorted by series and time, and the files that could not be read.
+
+    Rows are of hours, or of the days that stand for their hours: see `is_of_day`.
 
     Raises:
         UserError: The directory does not exist.
     """
     tables = [arrow_schema(HISTORY).empty_table()]
     broken = []
-    for found in read_hours(history):
+    for found in read_parts(history):
         if isinstance(found, Broken):
             broken.append(found)
         else:
@@ -216,8 +304,13 @@ def read_history(history: Path) -> tuple[pa.Table, list[Broken]]:
     return whole.sort_by(order), broken
 
 
-def read_hours(history: Path) -> Iterator[pa.Table | Broken]:
-    """Yield the rows of one hour after the other, and the files that cannot be read.
+def is_of_day(table: pa.Table) -> pa.ChunkedArray:
+    """Return for each row whether it is of a whole day, which cannot be split into hours."""
+    return pc.greater(table["len_ms"], _HOUR_MS)
+
+
+def read_parts(history: Path) -> Iterator[pa.Table | Broken]:
+    """Yield the rows of one hour, or of one day that stands for its hours, after the other; and unreadable files.
 
     Hours of earlier versions come last. A directory of these is taken as an hour.
 
@@ -226,11 +319,8 @@ def read_hours(history: Path) -> Iterator[pa.Table | Broken]:
     """
     if not history.is_dir():
         raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
-    for folder in committed_hours(history):
-        try:
-            yield _current(folder)
-        except (UserError, OSError, pa.ArrowException, ValueError) as error:
-            yield Broken(str(folder), first_line(error))
+    for date in dates(history):
+        yield from _of_date(history, date)
     for _, paths in groupby(_of_earlier_versions(history), lambda path: path.parent):
         tables = [arrow_schema(HISTORY).empty_table()]
         for path in paths:
@@ -241,14 +331,31 @@ def read_hours(history: Path) -> Iterator[pa.Table | Broken]:
         yield pa.concat_tables(tables)
 
 
-def _current(folder: Path) -> pa.Table:
-    """Return the rows of an hour; reads again when a commit removes a file meanwhile."""
+def _of_date(history: Path, date: str) -> list[pa.Table | Broken]:
+    """Return the rows of a UTC day, all of its hours or all of the day.
+
+    A file that is missing means that a commit replaced it, or that the day now stands for its hours. Then everything is
+    read again: rows of hours and of the day are never mixed.
+    """
     for _ in range(_TRIES - 1):
+        with suppress(FileNotFoundError):
+            return list(_tried(history, date, is_last=False))
+    return list(_tried(history, date, is_last=True))
+
+
+def _tried(history: Path, date: str, *, is_last: bool) -> Iterator[pa.Table | Broken]:
+    day = Manifest()
+    try:
+        day = load(history / DAYS / date)
+    except UserError as error:  # an hour whose rows were removed is named below
+        yield Broken(str(history / DAYS / date), first_line(error))
+    for folder in [history / DAYS / date] if day.stands_for_hours else hours_of(history, date):
         try:
-            return read_hour(folder, load(folder).files)
-        except FileNotFoundError:
-            continue
-    return read_hour(folder, load(folder).files)
+            yield read_hour(folder, load(folder).files)
+        except (UserError, OSError, pa.ArrowException, ValueError) as error:
+            if isinstance(error, FileNotFoundError) and not is_last:
+                raise
+            yield Broken(str(folder), first_line(error))
 
 
 # -- hours of earlier versions ----------------------------------------------------------------------------------------
@@ -274,6 +381,8 @@ def adopt(history: Path) -> int:
     # An earlier version that was killed while it replaced an hour left the old one aside.
     for old in sorted((*history.glob("date=*/hour=*"), *history.glob(".old-*/date=*/hour=*"))):
         folder = history / RUNG / old.parent.name / old.name
+        if load(folder).sealed:  # its day is closed; what was put here since stays where it is
+            continue
         if load(folder).number == 0 and (files := _linked(old, folder)):
             intervals, values = _content(folder, files)
             commit(folder, Manifest(1, files, {}, intervals, values, adopted=True))

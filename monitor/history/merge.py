@@ -32,6 +32,7 @@ from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTIL
 __all__ = ["ALL_LABELS", "Merger", "Period", "merge", "merge_spool", "merge_units", "shares"]
 
 HOUR_US = 3_600_000_000
+DAY_US = 24 * HOUR_US
 
 ALL_LABELS = (*LABELS, *ORIGIN)
 

@@ -1,8 +1,9 @@
 """The report: a latency history as one self-contained HTML file.
 
 For each metric: the percentile spectrum of every series over the whole time, a table of percentiles and jitter, p99.9
-by hour, and a row for every hour. The report reads the history's files directly, without Spark, one hour after the
-other. All figures come from merged counts; percentiles are never averaged.
+by hour, and a row for every hour. A day that is stored without its hours (`monitor.history.retention`) is one step of
+24 hours. The report reads the history's files directly, without Spark, one UTC day after the other. All figures come
+from merged counts; percentiles are never averaged.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ import pyarrow as pa
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken
-from heliograph.monitor.history.hours import read_hours
-from heliograph.monitor.history.merge import Merger, merge
+from heliograph.monitor.history.hours import is_of_day, read_parts
+from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge
 from heliograph.monitor.history.report_page import page
 from heliograph.monitor.history.schema import IMPORTED, LABELS, PERCENTILES, metric_titles
 from heliograph.monitor.latency import Spectrum, spectrum
@@ -32,20 +33,27 @@ __all__ = ["Hour", "MetricReport", "Reported", "SeriesReport", "report", "write_
 SHOWN = (*LABELS, "host", "build")
 """Labels that tell the series of a report apart; incarnations, links and levels of detail are added."""
 _IDENTITY = (*SHOWN, "digits", "lowest")
-_FIGURES = ("ts", "n", "dropped", "sum", "max", *PERCENTILES)
+_FIGURES = ("ts", "len_ms", "n", "dropped", "sum", "max", *PERCENTILES)
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """Figures of a series over an hour or over the whole time, ns."""
+    """Figures of a series over an hour, a day or the whole time, ns."""
 
     start: datetime
+    length: timedelta
+    """An hour or a day; of the whole time: from its first to its last interval."""
     n: int
     dropped: int
     mean: float
     percentiles: tuple[int, ...]
     """In the order of `PERCENTILES`."""
     max: int
+
+    @property
+    def is_day(self) -> bool:
+        """Whether it is a day that is stored without its hours."""
+        return self.length > timedelta(hours=1)
 
     @property
     def jitter(self) -> int:
@@ -56,7 +64,7 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class SeriesReport:
-    """Figures of one series: over the whole time, and for every hour."""
+    """Figures of one series: over the whole time, and for every hour or day."""
 
     name: str
     detail: str
@@ -116,8 +124,8 @@ def write_report(text: str, path: Path) -> None:
 
 
 def _readable(history: Path, broken: list[Broken]) -> Iterable[pa.Table]:
-    """Yield the hours with rows; add the files that cannot be read to `broken`."""
-    for found in read_hours(history):
+    """Yield the hours and days with rows; add the files that cannot be read to `broken`."""
+    for found in read_parts(history):
         if isinstance(found, Broken):
             broken.append(found)
         elif found.num_rows:
@@ -125,10 +133,12 @@ def _readable(history: Path, broken: list[Broken]) -> Iterable[pa.Table]:
 
 
 def _by_shown(table: pa.Table) -> pa.Table:
-    """Return the rows of an hour, one per shown series."""
+    """Return the rows of an hour or a day, one per shown series."""
     keys = ["ts", *_IDENTITY]
     is_one_each = table.select(keys).group_by(keys, use_threads=False).aggregate([]).num_rows == table.num_rows
-    return table if is_one_each else merge(table, by=SHOWN)[0]
+    if is_one_each:
+        return table
+    return merge(table, DAY_US if is_of_day(table)[0].as_py() else HOUR_US, by=SHOWN)[0]
 
 
 def _metrics(tables: Iterable[pa.Table]) -> list[MetricReport]:
@@ -174,6 +184,7 @@ def _hour(row: dict[str, object]) -> Hour:
     assert isinstance(start, datetime)
     return Hour(
         start=start,
+        length=timedelta(milliseconds=integers["len_ms"]),
         n=integers["n"],
         dropped=integers["dropped"],
         mean=integers["sum"] / integers["n"] if integers["n"] else 0.0,

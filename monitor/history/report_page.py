@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from heliograph.engine.catalogue.outside import html_text
@@ -34,16 +35,29 @@ def page(title: str, metrics: Sequence[MetricReport], broken: Sequence[Broken]) 
         [_tiles(metrics), _trouble(broken), *map(_metric, metrics)],
         "The percentile p of n values is the value of rank ⌈p·n⌉, shown as the largest value of its "
         "HdrHistogram bucket. Hours are merged by adding buckets; no percentile is an average of "
-        "others. Jitter is 99.9 % minus 50 %. Times are UTC.",
+        "others. Jitter is 99.9 % minus 50 %. A whole day is stored without its hours, and drawn as one level line. "
+        "Times are UTC.",
     )
 
 
 def _span(metrics: Sequence[MetricReport]) -> str:
-    starts = [hour.start for metric in metrics for series in metric.series for hour in series.hours]
-    first, last = min(starts), max(starts)
-    hours = len(set(starts))
-    span = f"{first:%Y-%m-%d %H:00}" + (f" to {last:%Y-%m-%d %H:59}" if last != first else " to " + f"{last:%H:59}")
-    return f"{span} UTC · {hours} {'hour' if hours == 1 else 'hours'} with data"
+    parts = {
+        (hour.start, hour.start + hour.length, hour.is_day)
+        for metric in metrics
+        for series in metric.series
+        for hour in series.hours
+    }
+    first, last = min(parts)[0], max(end for _, end, _ in parts) - timedelta(minutes=1)
+    days = sum(is_day for _, _, is_day in parts)
+    counts = [_counted(count, name) for count, name in ((len(parts) - days, "hour"), (days, "whole day")) if count]
+    span = f"{first:%Y-%m-%d %H:00} to {last:%H:%M}"
+    if last.date() != first.date() or len(parts) > 1:
+        span = f"{first:%Y-%m-%d %H:00} to {last:%Y-%m-%d %H:%M}"
+    return f"{span} UTC · {' and '.join(counts)} with data"
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name if count == 1 else name + 's'}"
 
 
 def _tiles(metrics: Sequence[MetricReport]) -> str:
@@ -94,7 +108,7 @@ def _by_hour(drawn: Sequence[SeriesReport]) -> str:
     def at(hour: Hour) -> float:
         return (hour.start - first).total_seconds() / 3600
 
-    last = (starts[-1] - first).total_seconds() / 3600
+    last = max((hour.start + hour.length - first).total_seconds() / 3600 for one in drawn for hour in one.hours) - 1
     step = next(step for step in (1, 2, 3, 6, 12, 24, 48, 168, 672, 10**9) if last / step <= 12)
     ticks = [
         ((start - first).total_seconds() / 3600, f"{start:%H:%M}" if last <= 48 else f"{start:%m-%d %H:%M}")
@@ -103,9 +117,15 @@ def _by_hour(drawn: Sequence[SeriesReport]) -> str:
     ]
     lines = []
     for one in drawn:
-        hours = [hour for hour in one.hours if hour.n]
-        lines.append(Line(_full(one), [at(hour) for hour in hours], [hour.percentiles[_P99_9] for hour in hours]))
+        points = [point for hour in one.hours if hour.n for point in _points(hour, at(hour))]
+        lines.append(Line(_full(one), [x for x, _ in points], [y for _, y in points]))
     return time_chart(lines, ticks[:: max(1, -(-len(ticks) // 13))])
+
+
+def _points(hour: Hour, at: float) -> list[tuple[float, int]]:
+    """Return the points of an hour, or of a day as a level line; x is hours since the first one."""
+    p99_9 = hour.percentiles[_P99_9]
+    return [(at, p99_9), (at + 23, p99_9)] if hour.is_day else [(at, p99_9)]
 
 
 def _summary(metric: MetricReport) -> str:
@@ -115,11 +135,15 @@ def _summary(metric: MetricReport) -> str:
 def _hours(metric: MetricReport) -> str:
     listed = [(hour, one) for one in metric.series for hour in one.hours]
     listed.sort(key=lambda pair: pair[0].start)
-    rows = [(f"{hour.start:%Y-%m-%d %H:%M}", _named(one), *_figures(hour)) for hour, one in listed[:LISTED]]
+    rows = [(_start(hour), _named(one), *_figures(hour)) for hour, one in listed[:LISTED]]
     more = f"<p class='sub'>{LISTED:,} of {len(listed):,} rows are listed.</p>" if len(listed) > LISTED else ""
     state = " open" if len(listed) <= 60 else ""
     table = _table(("Hour", "Series"), rows)
     return f"<details{state}><summary><h3>Hour by hour ({len(listed):,})</h3></summary>{table}{more}</details>"
+
+
+def _start(hour: Hour) -> str:
+    return f"{hour.start:%Y-%m-%d} whole day" if hour.is_day else f"{hour.start:%Y-%m-%d %H:%M}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -14,6 +14,9 @@ halves this process learns which hours change; after them it commits. It alone w
 An adopted hour (made by a version that did not note what it merged) may hold the same intervals as the spool. Of each
 series that both have, the larger number of intervals wins: the spool's rows if it has at least as many, else the old
 row. Intervals that are left out in this way are reported.
+
+Intervals of a closed day (`monitor.history.retention`) are left out and reported by spool file, unless they are merged
+already.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,6 +42,7 @@ from heliograph.monitor.history.hours import (
     DataFile,
     Manifest,
     adopt,
+    closed_days,
     commit,
     committed_hours,
     folder_of,
@@ -48,7 +53,7 @@ from heliograph.monitor.history.hours import (
 )
 from heliograph.monitor.history.ledger import Ledger
 from heliograph.monitor.history.lock import FolderLock
-from heliograph.monitor.history.merge import HOUR_US, Merger, merge, shares
+from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge, shares
 from heliograph.monitor.history.ranges import Ranges, inside, ranges_of, union
 from heliograph.monitor.history.schema import HISTORY, LABELS, SERIES, arrow_schema
 
@@ -95,6 +100,8 @@ class Job:
 
     unit: Unit
     skip: Skip
+    closed: Mapping[int, str] = field(default_factory=dict)
+    """Why the days take no more intervals, by start of the day (microseconds)."""
 
 
 @dataclass(slots=True)
@@ -182,7 +189,8 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
             if isinstance(table, Broken):
                 found.problems.append((_seen_from(table, host), 0))
                 continue
-            fresh = _fresh(table, job.skip)
+            fresh, late = _without_closed(_fresh(table, job.skip), job.closed)
+            found.problems += [(Broken(path, reason), rows) for reason, rows in late]
             if fresh.num_rows:
                 merger.add(fresh, path)
                 found.add(Found(_new_numbers(fresh)))
@@ -207,6 +215,15 @@ def _fresh(table: pa.Table, skip: Skip) -> pa.Table:
         if ranges := skip.get(name):
             is_old |= (code == index) & inside(ranges, seq)
     return table.filter(pa.array(~is_old)) if is_old.any() else table
+
+
+def _without_closed(table: pa.Table, closed: Mapping[int, str]) -> tuple[pa.Table, list[tuple[str, int]]]:
+    """Return the rows outside closed days, and for each closed day the reason and the number of its rows."""
+    if not closed or table.num_rows == 0:
+        return table, []
+    days = _integers(table["ts"].cast(pa.int64())) // DAY_US * DAY_US
+    late = [(closed[day], int((days == day).sum())) for day in np.unique(days).tolist() if day in closed]
+    return (table.filter(pa.array(~np.isin(days, list(closed)))), late) if late else (table, [])
 
 
 def _new_numbers(table: pa.Table) -> dict[int, dict[str, Ranges]]:
@@ -364,11 +381,10 @@ def _rolled_up(runner: Runner, spool: Path, history: Path, *, replace: bool, pro
     ledger = Ledger(history)
     progress("looking for new files in the spool")
     found = scan(spool, None if replace else ledger.has)
-    skip = {} if replace else _merged_before(history, found)
-    jobs = [
-        Job(_absolute(unit), {source: skip[source] for source in unit.sources if source in skip})
-        for unit in found.units
-    ]
+    first, last = _hours_of(found)
+    skip = {} if replace else _merged_before(history, first, last)
+    closed = {_day_us(day): reason for day, reason in closed_days(history, first, last).items()}
+    jobs = [_job(unit, skip, closed) for unit in found.units]
     progress(f"merging {found.rows:,} intervals of {sum(len(unit.paths) for unit in found.units):,} files")
     notes = runner.read(jobs) if jobs else Found()
     notes.problems += [(broken, 0) for broken in found.broken]
@@ -396,13 +412,29 @@ def _clean_up(history: Path) -> None:
         marker.unlink()
 
 
-def _merged_before(history: Path, found: Scan) -> dict[str, Ranges]:
-    """Return what the hours that the files may touch have merged."""
-    ranges: dict[str, list[Ranges]] = {}
+def _hours_of(found: Scan) -> tuple[str, str]:
+    """Return the first and the last hour that the files may touch."""
     if not found.units:
-        return {}
+        return "~", ""
     first = name_of(max(0, min(unit.first_us for unit in found.units)))
-    last = name_of(min(_LATEST_US, max(unit.last_us for unit in found.units)))
+    return first, name_of(min(_LATEST_US, max(unit.last_us for unit in found.units)))
+
+
+def _day_us(day: str) -> int:
+    return round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000_000
+
+
+def _job(unit: Unit, skip: Skip, closed: Mapping[int, str]) -> Job:
+    return Job(
+        _absolute(unit),
+        {source: skip[source] for source in unit.sources if source in skip},
+        {day: reason for day, reason in closed.items() if unit.first_us - DAY_US < day <= unit.last_us},
+    )
+
+
+def _merged_before(history: Path, first: str, last: str) -> dict[str, Ranges]:
+    """Return what the hours from `first` to `last` have merged."""
+    ranges: dict[str, list[Ranges]] = {}
     for folder in committed_hours(history):
         hour = f"{folder.parent.name.removeprefix('date=')}T{folder.name.removeprefix('hour=')}"
         if first <= hour <= last:
@@ -426,6 +458,9 @@ def _committed(runner: Runner, history: Path, run: str, notes: Found, *, replace
     for begin in notes.merged:
         try:
             before[begin] = load(folder_of(history, begin))
+            if before[begin].sealed:
+                del before[begin]
+                raise UserError("another process has pruned its day meanwhile; run this again")
         except UserError as error:
             notes.problems.append((Broken(str(folder_of(history, begin)), str(error)), 0))
     none = Base((), adopted=False)

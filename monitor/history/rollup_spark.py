@@ -107,7 +107,8 @@ def _job(text: str) -> Job:
     content = json.loads(text)
     unit = content["unit"]
     skip = {source: [(first, last) for first, last in ranges] for source, ranges in content["skip"].items()}
-    return Job(Unit(**(unit | {"paths": tuple(unit["paths"]), "sources": tuple(unit["sources"])})), skip)
+    closed = {int(day): reason for day, reason in content["closed"].items()}
+    return Job(Unit(**(unit | {"paths": tuple(unit["paths"]), "sources": tuple(unit["sources"])})), skip, closed)
 
 
 def _encoded(found: Found) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.commands import _directory, command
+from heliograph.monitor.history.actions import directory
+from heliograph.monitor.history.commands import command
 from heliograph.monitor.history.files import to_table, write_spool, write_table
 from heliograph.monitor.history.hlog import head
 from heliograph.monitor.history.merge import merge
@@ -62,7 +63,7 @@ def test_merge_by_other_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize(("text", "path"), [("/a b", "/a b"), ("file:///a%20b", "/a b"), ("x", "x")])
 def test_a_directory_may_be_a_file_address(text: str, path: str) -> None:
-    assert _directory(text) == Path(path)
+    assert directory(text) == Path(path)
 
 
 @pytest.mark.parametrize("text", ["s3://bucket/history", "hdfs://host/x", "file://host/x"])

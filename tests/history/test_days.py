@@ -14,11 +14,11 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import days as days_module
-from heliograph.monitor.history.days import DAY_US, Compacted, compact
+from heliograph.monitor.history.days import Compacted, compact
 from heliograph.monitor.history.files import to_table, write_spool
 from heliograph.monitor.history.hours import Manifest, commit, folder_of, load, read_history, read_hour
 from heliograph.monitor.history.lock import FolderLock
-from heliograph.monitor.history.merge import merge
+from heliograph.monitor.history.merge import DAY_US, merge
 from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.schema import LatencyInterval
 from tests.history.recordings import NOON, interval, latencies
@@ -198,7 +198,7 @@ def damaged_manifest(history: Path) -> None:
 
 def newer_format(history: Path) -> None:
     (manifest,) = (history / "1d" / DAY).glob("manifest-*")
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 3}))
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 4}))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def newer_format(history: Path) -> None:
         (replaced_hours, "intervals, the day 40; the day stays"),
         (damaged_hour, "Parquet"),
         (damaged_manifest, "the manifest cannot be read"),
-        (newer_format, "it has format 3, this version reads 2"),
+        (newer_format, "it has format 4, this version reads 2 and 3; update heliograph"),
     ],
     ids=["hour-removed", "hour-begun-again", "hour-replaced", "hour-damaged", "manifest-damaged", "format-newer"],
 )

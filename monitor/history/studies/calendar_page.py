@@ -21,7 +21,9 @@ _STYLE = "".join(
 )
 
 
-def calendar_page(found: Sequence[Calendar], quantile: str, zone: str, metric: str) -> str:
+def calendar_page(
+    found: Sequence[Calendar], quantile: str, zone: str, metric: str, notes: Sequence[str] = ()
+) -> str:
     """Return the page of calendars.
 
     Args:
@@ -29,11 +31,12 @@ def calendar_page(found: Sequence[Calendar], quantile: str, zone: str, metric: s
         quantile: Column of the history that the hours of the week show.
         zone: Name of the time zone.
         metric: Title of the metric.
+        notes: Sentences about days that are stored without their hours.
     """
     days = [day.day for one in found for day in one.days]
     return shell.document(
         "Latency calendar",
-        [f"{metric} · {min(days)} to {max(days)} · days and hours in {zone}"],
+        [f"{metric} · {min(days)} to {max(days)} · days and hours in {zone}", *notes],
         [_series(one, quantile) for one in found],
         f"Percentiles of merged counts, never averages. thin: fewer than {BEYOND} values lie beyond the "
         "percentile. A darker cell is a higher latency of the same series, on a logarithmic scale.",
@@ -64,7 +67,7 @@ def _days(one: Calendar) -> str:
     rows = [
         (
             f"{day.day} {WEEKDAYS[day.day.weekday()]}",
-            str(day.hours),
+            "-" if day.hours is None else str(day.hours),
             f"{day.cell.n:,}",
             *(_shaded(day.cell, name, by_column[name](day.cell)) for name in PERCENTILES),
             duration(day.cell.max),

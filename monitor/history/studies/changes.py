@@ -22,6 +22,7 @@ import pyarrow as pa
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.merge import HOUR_US, merge
 from heliograph.monitor.history.schema import PERCENTILES
+from heliograph.monitor.history.studies.days import apart, day_names
 
 __all__ = ["MIN_DAYS", "Change", "Studied", "changes", "e_divisive"]
 
@@ -67,6 +68,8 @@ class Studied:
     """Series with enough days."""
     thin: tuple[str, ...] = field(default=())
     """Series with too few days, as text."""
+    unused: tuple[str, ...] = field(default=())
+    """Days that are stored without their hours: their quantiles are not comparable. ISO 8601."""
 
 
 # -- E-divisive -------------------------------------------------------------------------------------------------------
@@ -133,7 +136,8 @@ def changes(table: pa.Table, *, significance: float = 0.01, quantiles: Sequence[
     """Find the changes in a history.
 
     Args:
-        table: Hours, as `hours.read_history` returns them.
+        table: Hours, as `hours.read_history` returns them. Rows of whole days are left out: the quantile of a day is
+            not the median of the quantiles of its hours.
         significance: Share of series without a change that get a false alarm; 0.002 to 0.5.
         quantiles: Columns of the history.
 
@@ -144,6 +148,7 @@ def changes(table: pa.Table, *, significance: float = 0.01, quantiles: Sequence[
         raise UserError(f"the significance must be from 0.002 to 0.5, not {significance:g}")
     if unknown := [name for name in quantiles if name not in PERCENTILES]:
         raise UserError(f"there is no quantile {unknown[0]!r}; use {', '.join(PERCENTILES)}")
+    table, whole_days = apart(table)
     rows = merge(table, HOUR_US, by=SERIES)[0].drop_columns(["h"]).to_pylist()
     hours: dict[tuple[str, ...], list[dict[str, object]]] = {}
     for row in rows:
@@ -159,7 +164,7 @@ def changes(table: pa.Table, *, significance: float = 0.01, quantiles: Sequence[
         for quantile in quantiles:
             labels = dict(zip(SERIES, series, strict=True))
             found += _of_series(labels, of_series, days, quantile, significance, origins)
-    return Studied(tuple(found), len(hours) - len(thin), tuple(thin))
+    return Studied(tuple(found), len(hours) - len(thin), tuple(thin), day_names(whole_days))
 
 
 def _day(row: Mapping[str, object]) -> date:

@@ -62,7 +62,7 @@ def study(args: argparse.Namespace) -> tuple[Study, int]:
         import arch  # noqa: F401 - only whether it is there
     except ModuleNotFoundError as error:
         raise UserError("comparisons need arch and scipy: pip install 'heliograph[history]'") from error
-    from heliograph.monitor.history.commands import report_problems
+    from heliograph.monitor.history.actions import report_problems
     from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare
     from heliograph.monitor.history.studies.samples import load, pairs, parse_selection
 
@@ -193,8 +193,12 @@ def _number(value: float) -> float | None:
 
 def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
     """Return change points as text, or as one JSON object per line."""
+    from heliograph.monitor.history.studies.days import Note, note_lines
+
+    notes = [Note("left out: changes are found from hours", found.unused)] if found.unused else []
     if as_json:
         yield from (json_text(asdict(one)) for one in found.changes)
+        yield from note_lines(notes, as_json=True)
         return
     for one in found.changes:
         name = printable(" ".join(value for value in one.series.values() if value))
@@ -207,6 +211,7 @@ def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
         yield f"no change in {found.series} series"
     for text in found.thin:
         yield printable(f"too few days: {text}")
+    yield from note_lines(notes, as_json=False)
 
 
 def run_compare(args: argparse.Namespace) -> int:

@@ -41,12 +41,18 @@ def objective_lines(judged: Sequence[Judged], *, as_json: bool) -> Iterator[str]
             _percent(one.share),
             f"{one.budget_used:.2f}",
             f"{one.hours_met:,} of {one.hours:,}",
-            f"{one.worst_hour:%Y-%m-%d %H:00} {_percent(one.worst_share)}",
+            _worst(one),
             "met" if one.is_met else "MISSED",
         ]
         for one in judged
     ]
     yield from table(["series", "messages", "within", "budget used", "hours met", "worst hour, UTC", "verdict"], rows)
+
+
+def _worst(one: Judged) -> str:
+    if one.worst_hour is None or one.worst_share is None:
+        return "-"
+    return f"{one.worst_hour:%Y-%m-%d %H:00} {_percent(one.worst_share)}"
 
 
 def _judged_json(one: Judged) -> dict[str, Any]:
@@ -60,7 +66,8 @@ def _judged_json(one: Judged) -> dict[str, Any]:
         "budget_used": one.budget_used,
         "hours": one.hours,
         "hours_met": one.hours_met,
-        "worst_hour": one.worst_hour.isoformat(),
+        "days_without_hours": one.days,
+        "worst_hour": None if one.worst_hour is None else one.worst_hour.isoformat(),
         "worst_hour_share": one.worst_share,
         "met": one.is_met,
     }
@@ -86,7 +93,7 @@ def calendar_lines(found: Sequence[Calendar], quantile: str, zone: str, *, as_js
         rows = [
             [
                 f"{day.day} {WEEKDAYS[day.day.weekday()]}",
-                str(day.hours),
+                "-" if day.hours is None else str(day.hours),
                 f"{day.cell.n:,}",
                 *(shown(day.cell, column) for column in PERCENTILES),
                 duration(day.cell.max),

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.merge import HOUR_US, merge
+from heliograph.monitor.history.merge import DAY_US, HOUR_US, merge
 from heliograph.monitor.history.studies.samples import PAIR
 from heliograph.monitor.latency import cell_of, highest_of
 
@@ -48,12 +48,14 @@ class Judged:
     """Values of the series, with those outside the range of the histogram."""
     within: int
     hours: int
-    """Hours with values."""
+    """Hours with values; those of `days` are not among them."""
+    days: int
+    """Days that are stored without their hours. Their messages count, their hours do not."""
     hours_met: int
     """Hours that met the objective on their own."""
-    worst_hour: datetime
-    """Start of the hour with the smallest share."""
-    worst_share: float
+    worst_hour: datetime | None
+    """Start of the hour with the smallest share; None: only whole days have values."""
+    worst_share: float | None
     objective: Objective
 
     @property
@@ -85,26 +87,44 @@ def parse_duration(text: str) -> int:
     return value
 
 
-def judge(table: pa.Table, objective: Objective, by: Sequence[str] = PAIR) -> list[Judged]:
+def judge(
+    table: pa.Table, objective: Objective, by: Sequence[str] = PAIR, days: pa.Table | None = None
+) -> list[Judged]:
     """Judge the series of a history.
 
     Args:
-        table: Rows of `HISTORY`.
+        table: Rows of `HISTORY`, of hours.
         objective: The objective.
         by: Labels that tell series apart.
+        days: Rows of whole days; None: there are none.
 
     Returns:
         The series with values, those that used most of their budget first.
     """
-    merged, _ = merge(table, HOUR_US, final=False, by=by)
-    hours: dict[tuple[str, ...], list[tuple[datetime, int, int]]] = {}
-    for row in merged.select(["ts", *by, "n", "dropped", "digits", "lowest", "highest", "h"]).to_pylist():
-        messages = row["n"] + row["dropped"]
-        if messages:
-            series = tuple(str(row[name]) for name in by)
-            hours.setdefault(series, []).append((row["ts"], messages, _within(row, objective.limit_ns)))
-    judged = [_judged(dict(zip(by, series, strict=True)), rows, objective) for series, rows in hours.items()]
+    of_hours = _shares(table, HOUR_US, objective, by)
+    of_days = {} if days is None else _shares(days, DAY_US, objective, by)
+    judged = [
+        _judged(dict(zip(by, series, strict=True)), of_hours.get(series, {}), of_days.get(series, {}), objective)
+        for series in {**of_hours, **of_days}
+    ]
     return sorted(judged, key=lambda one: (-one.budget_used, tuple(one.series.values())))
+
+
+Shares = dict[datetime, tuple[int, int]]
+"""Messages, and those within the limit, by start of a period."""
+
+
+def _shares(table: pa.Table, period: int, objective: Objective, by: Sequence[str]) -> dict[tuple[str, ...], Shares]:
+    """Return the shares of each series with values."""
+    merged, _ = merge(table, period, final=False, by=by)
+    found: dict[tuple[str, ...], Shares] = {}
+    for row in merged.select(["ts", *by, "n", "dropped", "digits", "lowest", "highest", "h"]).to_pylist():
+        if messages := row["n"] + row["dropped"]:
+            # Layouts of one series are rows of their own.
+            shares = found.setdefault(tuple(str(row[name]) for name in by), {})
+            before = shares.get(row["ts"], (0, 0))
+            shares[row["ts"]] = before[0] + messages, before[1] + _within(row, objective.limit_ns)
+    return found
 
 
 def _within(row: Mapping[str, Any], limit_ns: int) -> int:
@@ -118,20 +138,18 @@ def _within(row: Mapping[str, Any], limit_ns: int) -> int:
     return int(counts[: cell + is_whole].sum())
 
 
-def _judged(series: Mapping[str, str], rows: Sequence[tuple[datetime, int, int]], objective: Objective) -> Judged:
-    # Layouts of one series are rows of their own.
-    of_hour: dict[datetime, tuple[int, int]] = {}
-    for begin, messages, within in rows:
-        before = of_hour.get(begin, (0, 0))
-        of_hour[begin] = before[0] + messages, before[1] + within
-    worst = min(of_hour, key=lambda begin: (of_hour[begin][1] / of_hour[begin][0], begin))
+def _judged(series: Mapping[str, str], of_hour: Shares, of_day: Shares, objective: Objective) -> Judged:
+    shares = {begin: within / messages for begin, (messages, within) in of_hour.items()}
+    worst = min(shares, key=lambda begin: (shares[begin], begin), default=None)
+    periods = (*of_hour.values(), *of_day.values())
     return Judged(
         series=series,
-        messages=sum(messages for messages, _ in of_hour.values()),
-        within=sum(within for _, within in of_hour.values()),
+        messages=sum(messages for messages, _ in periods),
+        within=sum(within for _, within in periods),
         hours=len(of_hour),
+        days=len(of_day),
         hours_met=sum(within >= objective.target * messages for messages, within in of_hour.values()),
         worst_hour=worst,
-        worst_share=of_hour[worst][1] / of_hour[worst][0],
+        worst_share=None if worst is None else shares[worst],
         objective=objective,
     )
