@@ -42,6 +42,9 @@ from heliograph.monitor.history.lock import FolderLock
 
 __all__ = ["Pruned", "PrunedDay", "prune"]
 
+_HOURS = range(24)
+"""Hours of a UTC day that are sealed; those without rows too."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrunedDay:
@@ -173,7 +176,7 @@ class _Day:
         Raises:
             UserError: A manifest cannot be read.
         """
-        folders = {self._history / RUNG / self._name / f"hour={hour:02}" for hour in range(24)}
+        folders = {self._history / RUNG / self._name / f"hour={hour:02}" for hour in _HOURS}
         return {folder: load(folder) for folder in sorted({*folders, *hours_of(self._history, self._name)})}
 
     def is_empty(self, hours: Mapping[Path, Manifest]) -> bool:
