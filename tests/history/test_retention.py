@@ -18,7 +18,7 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import hours as hours_module
-from heliograph.monitor.history import retention, rollup as rollup_module
+from heliograph.monitor.history import retention
 from heliograph.monitor.history.days import Compacted, compact
 from heliograph.monitor.history.files import write_spool, write_table
 from heliograph.monitor.history.hours import (
@@ -38,10 +38,9 @@ from heliograph.monitor.history.merge import DAY_US, merge
 from heliograph.monitor.history.retention import Pruned, prune
 from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.rollup_spark import OnSpark
-from heliograph.monitor.history.schema import LatencyInterval
-from tests.history.recordings import NOON, interval, latencies
+from tests.history.recordings import NOON, interval
 from tests.history.test_commands import run
-from tests.history.test_days import DAY, HOUR, NO_AGE, days, direct, made
+from tests.history.test_days import DAY, HOUR, NO_AGE, direct, made
 from tests.history.test_rollup import ORDER, Killed, earlier, files_of
 
 if TYPE_CHECKING:
@@ -103,9 +102,7 @@ def test_the_manifest_of_a_closed_day_has_a_format_of_its_own(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("hour", range(11))
-def test_a_reader_sees_one_side_while_a_prune_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hour: int
-) -> None:
+def test_a_reader_sees_one_side_while_a_prune_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hour: int) -> None:
     """The prune comes after the reader has read some hours of the day."""
     history, rows = compacted(tmp_path, count=120)
     left = [hour]
@@ -342,7 +339,9 @@ _CHANGING = ("link", "unlink", "mkdir", "fsync", "rename", "rmdir")
 
 
 @contextmanager
-def failing(patch: pytest.MonkeyPatch, at: int, error: Callable[[], BaseException], *, after: bool) -> Iterator[list[str]]:
+def failing(
+    patch: pytest.MonkeyPatch, at: int, error: Callable[[], BaseException], *, after: bool
+) -> Iterator[list[str]]:
     """Let the file-system operation number `at`, and every one after it, fail: before it or after it is done."""
     done: list[str] = []
 

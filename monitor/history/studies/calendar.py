@@ -122,9 +122,7 @@ def calendars(
     ]
 
 
-def _starts(
-    table: pa.Table, zone: tzinfo, later: timedelta = timedelta(0)
-) -> tuple[list[datetime], list[datetime]]:
+def _starts(table: pa.Table, zone: tzinfo, later: timedelta = timedelta(0)) -> tuple[list[datetime], list[datetime]]:
     """Return moments some time after the starts of the rows, in UTC and in the zone."""
     starts = [_EPOCH + later + timedelta(microseconds=at) for at in table["ts"].cast(pa.int64()).to_pylist()]
     return starts, [start.astimezone(zone) for start in starts]

@@ -21,9 +21,7 @@ _STYLE = "".join(
 )
 
 
-def calendar_page(
-    found: Sequence[Calendar], quantile: str, zone: str, metric: str, notes: Sequence[str] = ()
-) -> str:
+def calendar_page(found: Sequence[Calendar], quantile: str, zone: str, metric: str, notes: Sequence[str] = ()) -> str:
     """Return the page of calendars.
 
     Args:

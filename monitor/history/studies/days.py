@@ -57,9 +57,7 @@ def choose_rows(table: pa.Table, selection: Selection, metric: str) -> Rows:
     hours, days = apart(table)
     touched = choose(days, replace(selection, from_us=selection.from_us - DAY_US + 1), metric)
     begins = touched["ts"].cast(pa.int64())
-    is_inside = pc.and_(
-        pc.greater_equal(begins, selection.from_us), pc.less_equal(begins, selection.to_us - DAY_US)
-    )
+    is_inside = pc.and_(pc.greater_equal(begins, selection.from_us), pc.less_equal(begins, selection.to_us - DAY_US))
     cut = day_names(touched.filter(pc.invert(is_inside)))
     notes = (Note("left out: the selection has only a part of them", cut),) if cut else ()
     return Rows(choose(hours, selection, metric), touched.filter(is_inside), notes)
