@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -381,13 +381,9 @@ def test_a_run_that_fails_at_any_step_changes_no_count_and_is_continued(
     while True:
         history = tmp_path / f"history-{at}"
         shutil.copytree(made_once, history)
-        with failing(monkeypatch, at, full if how == "full-disk" else Killed, after=how == "killed-after") as done:
-            try:
-                prune(history, NO_AGE, days_age)
-            except Killed:
-                pass
-            except UserError as error:
-                assert "cannot be written: No space left on device" in str(error)
+        error, expected_error = (full, UserError) if how == "full-disk" else (Killed, Killed)
+        with failing(monkeypatch, at, error, after=how == "killed-after") as done, suppress(expected_error):
+            prune(history, NO_AGE, days_age)
         if len(done) <= at:
             break
         found = whole(history)
@@ -402,6 +398,15 @@ def test_a_run_that_fails_at_any_step_changes_no_count_and_is_continued(
         shutil.rmtree(history)
         at += 1
     assert at > 4 * 4
+
+
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history, _ = compacted(tmp_path)
+    with (
+        failing(monkeypatch, 9, full, after=False),
+        pytest.raises(UserError, match=r"cannot be written: No space left"),
+    ):
+        prune(history, NO_AGE)
 
 
 def test_two_writers_do_not_mix(tmp_path: Path) -> None:

@@ -195,10 +195,10 @@ def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
     """Return change points as text, or as one JSON object per line."""
     from heliograph.monitor.history.studies.days import Note, note_lines
 
-    notes = [Note("left out: changes are found from hours", found.unused)] if found.unused else []
+    unused = [Note("left out: changes are found from hours", found.unused)] if found.unused else []
     if as_json:
         yield from (json_text(asdict(one)) for one in found.changes)
-        yield from note_lines(notes, as_json=True)
+        yield from note_lines(unused, as_json=True)
         return
     for one in found.changes:
         name = printable(" ".join(value for value in one.series.values() if value))
@@ -211,7 +211,7 @@ def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
         yield f"no change in {found.series} series"
     for text in found.thin:
         yield printable(f"too few days: {text}")
-    yield from note_lines(notes, as_json=False)
+    yield from note_lines(unused, as_json=False)
 
 
 def run_compare(args: argparse.Namespace) -> int:
