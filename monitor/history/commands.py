@@ -41,6 +41,7 @@ examples:
   heliograph history import jHiccup.hlog --spool spool   import a log of another program
   heliograph history merge --spool spool                 percentiles at once, without Spark
   heliograph history compare --a build=4.1 --b build=4.2 is the new build slower?
+  heliograph history compact && heliograph history prune --older-than 90d    from cron: keep days for old hours
 """
 
 

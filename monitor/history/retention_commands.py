@@ -83,7 +83,7 @@ def add_prune(actions: Actions[argparse.ArgumentParser]) -> None:
         "--older-than",
         type=_age,
         metavar="AGE",
-        help="remove the hours of days that ended at least this long ago, such as 90d, 12w or 2y (365 days each)",
+        help="remove the hours of days that ended at least this long ago, such as 90d, 12w or 2y (a year is 365 days)",
     )
     parser.add_argument(
         "--remove-days-older-than",

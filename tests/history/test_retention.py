@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -121,6 +122,19 @@ def test_a_reader_sees_one_side_while_a_prune_runs(tmp_path: Path, monkeypatch: 
     assert broken == []
     assert len(set(is_of_day(table).to_pylist())) == 1, "rows of hours and of the day are not mixed"
     assert merge(table, DAY_US)[0].sort_by(ORDER).equals(direct(rows))
+
+
+def test_readers_beside_a_prune_always_see_all_counts(tmp_path: Path) -> None:
+    history, rows = compacted(tmp_path, count=60, over_hours=90)
+    expected = direct(rows)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(prune, history, NO_AGE)
+        reads = 0
+        while not running.done():
+            assert whole(history).equals(expected)
+            reads += 1
+    assert len(running.result().days) == 5
+    assert reads > 1
 
 
 def test_a_lost_day_is_named_and_not_taken_for_an_empty_one(tmp_path: Path) -> None:
