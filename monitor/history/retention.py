@@ -2,7 +2,7 @@
 
 A prune closes a day in steps. A killed one leaves the counts of the history as they were, and the next run continues.
 
-1. Check: the day (`monitor.history.days`) has exactly the merged rows of its hours, read anew.
+1. Check: the day (`monitor.history.days`) has exactly the merged rows of its hours, read again.
 2. Seal the 24 hours: one more commit of each, also of hours without rows. It fails when another writer has committed
    the hour, and a roll-up does not commit a sealed hour. So nothing can enter the hours after the check.
 3. Switch: one commit of the day says that it stands for its hours. From now on readers take the rows of the day.

@@ -92,7 +92,7 @@ def add_prune(actions: Actions[argparse.ArgumentParser]) -> None:
         help="remove days that ended at least this long ago, with all their counts",
     )
     parser.add_argument("--dry-run", action="store_true", help="check the days, show what would go, change nothing")
-    parser.add_argument("--json", action="store_true", help="one JSON object per day, sizes in bytes")
+    parser.add_argument("--json", action="store_true", help="one JSON object, sizes in bytes")
     progress_option(parser)
 
 
@@ -134,7 +134,7 @@ def _prune(args: argparse.Namespace) -> int:
         )
     finally:
         progress.close()
-    for line in _json_lines(done, args) if args.json else _text_lines(done, args):
+    for line in [_json(done, args)] if args.json else _text_lines(done, args):
         print(line)
     for broken in done.problems[:NAMED]:
         print(printable(f"heliograph: {broken.path}: stays as it is: {broken.reason}"), file=sys.stderr)
@@ -156,20 +156,25 @@ def _text_lines(done: Pruned, args: argparse.Namespace) -> Iterator[str]:
     )
 
 
-def _json_lines(done: Pruned, args: argparse.Namespace) -> Iterator[str]:
-    for one in done.days:
-        yield json_text(
-            {
-                "day": one.day,
-                "action": _action(one),
-                "intervals": one.intervals,
-                "files": one.files,
-                "bytes": one.bytes,
-                "dry_run": args.dry_run,
-            }
-        )
-    for broken in done.problems:
-        yield json_text({"path": broken.path, "action": "stays", "reason": broken.reason, "dry_run": args.dry_run})
+def _json(done: Pruned, args: argparse.Namespace) -> str:
+    return json_text(
+        {
+            "dry_run": args.dry_run,
+            "days": [
+                {
+                    "day": one.day,
+                    "action": _action(one),
+                    "intervals": one.intervals,
+                    "files": one.files,
+                    "bytes": one.bytes,
+                }
+                for one in done.days
+            ],
+            "stay": [{"path": broken.path, "reason": broken.reason} for broken in done.problems],
+            "pruned_before": done.current,
+            "too_recent": done.young,
+        }
+    )
 
 
 def _action(one: PrunedDay) -> str:

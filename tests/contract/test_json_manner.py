@@ -75,6 +75,7 @@ ELSEWHERE = {
     "grafana plan": "tests/dashboards/test_grafana_plan.py",
     "history compare": "tests/history/test_studies.py",
     "history gate": "tests/history/test_studies.py",
+    "history prune": "tests/history/test_retention.py",
     "lab replay": "tests/lab/test_replay.py",
     "lab run": "tests/lab/test_commands.py",
     "publish": "tests/monitor/test_collecting.py",

@@ -566,9 +566,11 @@ def test_the_command_shows_what_would_go_and_what_went(tmp_path: Path, capsys: p
     assert len(data_files(history)) == files + 1
     assert run("prune", "--history", history, "--older-than", "2w", "--json") == 0
     (line,) = capsys.readouterr().out.splitlines()
-    found = json.loads(line)
+    told = json.loads(line)
+    (found,) = told["days"]
     assert (found["day"], found["action"], found["files"]) == ("2025-11-21", "hours removed", files)
-    assert (found["intervals"], found["dry_run"]) == (len(rows), False)
+    assert (found["intervals"], found["bytes"] > 0) == (len(rows), True)
+    assert (told["dry_run"], told["stay"], told["pruned_before"], told["too_recent"]) == (False, [], 0, 0)
     assert run("prune", "--history", history, "--remove-days-older-than", "99y", "--older-than", "1d") == 0
     assert capsys.readouterr().out.startswith(f"{history}: 0 days without hours now, 0 removed, 0 freed, 1 pruned")
     assert run("prune", "--history", history, "--remove-days-older-than", "30d") == 0
@@ -580,7 +582,8 @@ def test_the_command_names_days_that_stay(tmp_path: Path, capsys: pytest.Capture
     history, _ = made(tmp_path)
     assert run("prune", "--history", history, "--older-than", "1d", "--json") == 1
     out, err = capsys.readouterr()
-    assert json.loads(out)["action"] == "stays"
+    (stays,) = json.loads(out)["stay"]
+    assert stays["reason"].startswith("it is not merged into a day yet")
     assert f"{DAY}: stays as it is: it is not merged into a day yet" in err
 
 

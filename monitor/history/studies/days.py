@@ -25,7 +25,7 @@ class Note:
     """Days that a study cannot use, or not in full."""
 
     what: str
-    """What it did with them, such as ``left out``."""
+    """The treatment of the days, such as ``left out``."""
     days: tuple[str, ...]
     """ISO 8601, ascending."""
 
