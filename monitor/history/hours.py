@@ -222,8 +222,10 @@ def sweep(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Remove all files of a sealed hour but its newest manifest."""
-    _keep(folder, {f"manifest-{load(folder).number:06d}.json"})
+    """Remove all files of a sealed hour but its newest manifest. Any other hour stays as it is."""
+    manifest = load(folder)
+    if manifest.sealed:
+        _keep(folder, {f"manifest-{manifest.number:06d}.json"})
 
 
 def _keep(folder: Path, names: set[str]) -> None:

@@ -403,7 +403,7 @@ def measured(folder: Path, count: int, pairs: int, days: int, *, spark: bool) ->
         what = f"one hour more for {days} days, {kind}"
         found.append(alone(what, MINUTE_ROWS * 60, "10 s (want 2 s)", ("add", kind, small, spool, history, 3)))
     if not spark:
-        notes.append("Spark is absent: its rows are missing.")
+        notes.append("Spark is absent or was left out: its rows are missing.")
     notes.append(
         f"The {days} days have {days * 24 * MINUTE_ROWS * 60:,} intervals, generated; their merged files are empty."
     )
