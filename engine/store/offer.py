@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import re
-import select
 import signal
 import socket
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,17 +16,11 @@ from heliograph.engine.commands import status_line
 from heliograph.engine.store.arguments import size
 
 if TYPE_CHECKING:
-    from heliograph.engine.store.service import ServiceCounts, StoreService
+    from heliograph.engine.store.service import ServiceCounts
 
-__all__ = ["ServiceProcess", "add_listening", "add_offer", "address_of", "listening_socket"]
+__all__ = ["add_listening", "add_offer", "address_of", "listening_socket"]
 
 Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-_SHOW_SECONDS = 1.0
-_RESTART_SECONDS = 1.0
-_END_SECONDS = 5.0
-_NICE = 5
-"""The process that keeps messages has the processor first."""
 
 _EPILOG = """\
 Everybody who reaches the address can read all messages of the store and change positions of subscriptions: choose an
@@ -104,84 +91,6 @@ def address_of(listener: socket.socket) -> str:
     return service.address_of(listener)
 
 
-class ServiceProcess:
-    """The service of a store that this process writes, in a process of its own; it is started again when it ends."""
-
-    def __init__(self, path: Path, listener: socket.socket, rate: int, readers: int) -> None:
-        """Start it.
-
-        Args:
-            path: Directory of the store.
-            listener: From `listening_socket`; subscribers can wait in it while the process starts again.
-            rate: Limit on the bytes per second; 0: no limit.
-            readers: Most subscribers at a time.
-        """
-        from heliograph.engine.store.service import ServiceCounts
-
-        self._listener = listener
-        self._command = [sys.executable, "-m", "heliograph.engine.store.offer", str(path), str(listener.fileno())]
-        self._command += [str(rate), str(readers)]
-        self.restarts = 0
-        self._before = ServiceCounts()
-        self._now = asdict(self._before)
-        self._process = self._start()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        self._started = time.monotonic()
-        self._text = b""
-        # It reads the end of its standard input when this process ends, however it ends.
-        process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[self._listener.fileno()]
-        )
-        os.set_blocking(_output(process), False)
-        return process
-
-    def tend(self) -> str:
-        """Take its counts, and start it again when it has ended. Returns how it ended; empty while it runs."""
-        self._take_counts()
-        code = self._process.poll()
-        if code is None or time.monotonic() - self._started < _RESTART_SECONDS:
-            return ""
-        self._end()
-        self._before = replace(self.counts(), readers=0)
-        self._now = dict.fromkeys(asdict(self._before), 0)
-        self.restarts += 1
-        self._process = self._start()
-        return f"the service for subscribers ended with code {code}; it is started again"
-
-    def counts(self) -> ServiceCounts:
-        """Its counts, over all starts; at most a second old when `tend` is called as often."""
-        return replace(self._before, **{name: self._now[name] + count for name, count in asdict(self._before).items()})
-
-    def _take_counts(self) -> None:
-        """The last whole line that it has written."""
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(_output(self._process), 1 << 16):
-                *lines, self._text = (self._text + data).split(b"\n")
-                if lines:
-                    self._now = json.loads(lines[-1])
-
-    def close(self) -> None:
-        """End it."""
-        self._end()
-        self._listener.close()
-
-    def _end(self) -> None:
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                stream.close()
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-def _output(process: subprocess.Popen[bytes]) -> int:
-    assert process.stdout
-    return process.stdout.fileno()
-
-
 def _host_and_port(text: str) -> tuple[str, int]:
     from heliograph.engine.errors import Error
     from heliograph.engine.store.protocol import host_and_port
@@ -207,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: service.close())
     print(f"serving {arguments.dir} on {address_of(listener)}", file=sys.stderr, flush=True)
-    _show(service, lambda counts: status_line(_text(counts)))
+    service.run(lambda counts: status_line(_text(counts)))
     status_line("")
     counts = service.counts()
     if arguments.json:
@@ -215,21 +124,6 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print(_text(counts), file=sys.stderr)
     return 0
-
-
-def _show(service: StoreService, show: Callable[[ServiceCounts], None]) -> None:
-    """Serve until the service is closed, and show its counts each second."""
-    ended = threading.Event()
-
-    def shower() -> None:
-        while not ended.wait(_SHOW_SECONDS):
-            show(service.counts())
-
-    thread = threading.Thread(target=shower, daemon=True)
-    thread.start()
-    service.run()
-    ended.set()
-    thread.join()
 
 
 def _text(counts: ServiceCounts) -> str:
@@ -244,32 +138,3 @@ def _text(counts: ServiceCounts) -> str:
         if number
     ]
     return ", ".join(parts)
-
-
-def _main(path: str, descriptor: str, rate: str, readers: str) -> None:
-    """Serve for the process that has started this one, until it ends."""
-    from heliograph.engine.store.service import StoreService
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.nice(_NICE)
-    listener = socket.socket(fileno=int(descriptor))
-    service = StoreService(Path(path), listener, readers=int(readers), rate=int(rate))
-
-    def until_parent_ends() -> None:
-        while select.select([0], [], [])[0] and os.read(0, 1):
-            pass
-        service.close()
-
-    threading.Thread(target=until_parent_ends, daemon=True).start()
-    _show(service, _report)
-
-
-def _report(counts: ServiceCounts) -> None:
-    """Tell the process that has started this one."""
-    with contextlib.suppress(OSError):  # it has ended
-        os.write(1, json.dumps(asdict(counts)).encode() + b"\n")
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from heliograph.engine.commands import harmless, status_line
 from heliograph.engine.store.arguments import duration, size
-from heliograph.engine.store.offer import ServiceProcess, add_listening, address_of, listening_socket
+from heliograph.engine.store.offer import add_listening, address_of, listening_socket
 
 if TYPE_CHECKING:
     from heliograph.engine.store.server import Counts, StoreServer
+    from heliograph.engine.store.service_process import ServiceProcess
 
 __all__ = ["add_serve"]
 
@@ -122,6 +123,8 @@ def _run(arguments: argparse.Namespace) -> int:
             signal.signal(number, lambda number, _: stopped.append(number))
         service = None
         if listener:
+            from heliograph.engine.store.service_process import ServiceProcess
+
             service = ServiceProcess(arguments.dir, listener, arguments.rate, arguments.readers)
             parts.callback(service.close)
         where = f"{arguments.dir}{f', served on {address_of(listener)}' if listener else ''}"

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ _PIECE_BYTES = 1 << 18
 _SEND_SECONDS = 30.0
 """Longest time for a piece; a subscriber that takes less is dropped."""
 _STOP_SECONDS = 0.2
+_SHOW_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
 """Time between two looks for messages that a subscriber waits for."""
 
@@ -102,12 +103,20 @@ class StoreService:
         with self._lock:
             return ServiceCounts(**self._counts)
 
-    def run(self) -> None:
-        """Serve until `close` is called by another thread or a signal handler."""
+    def run(self, show: Callable[[ServiceCounts], None] = lambda counts: None) -> None:
+        """Serve until `close` is called by another thread or a signal handler.
+
+        Args:
+            show: Called with the counts about once a second.
+        """
         turn = threading.Semaphore(self._readers)
+        shown = time.monotonic()
         self._listener.settimeout(_STOP_SECONDS)
         with ThreadPoolExecutor(self._readers, "store-service") as workers:
             while not self._stopping.is_set():
+                if time.monotonic() - shown >= _SHOW_SECONDS:
+                    shown = time.monotonic()
+                    show(self.counts())
                 if not turn.acquire(timeout=_STOP_SECONDS):
                     continue
                 try:
