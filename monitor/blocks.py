@@ -1,9 +1,15 @@
-"""Histograms in a segment: every size and offset of a block is checked before it is used."""
+"""Histograms in a segment: every size and offset of a block is checked before it is used.
+
+A histogram of 216 KiB is read only when it has counted. Every count changes one of the words above, negative, sum or,
+for a value of 0 ns, the first cell; these lie together at the start of a block. The engine changes a count and the sum
+one after the other, so a block that has counted is read once more although its first words rest.
+"""
 
 from __future__ import annotations
 
 import struct
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +24,8 @@ __all__ = ["Blocks", "Budget"]
 HISTOGRAM_HEAD_BYTES = 64
 HISTOGRAM_MAGIC = 0x48445231
 _SHAPE_BYTES = 32
+_FIRST_BYTES = HISTOGRAM_HEAD_BYTES + 8
+"""The head and the first cell."""
 
 
 _memory = threading.local()
@@ -50,8 +58,19 @@ class Budget:
         return self.left >= 0
 
 
+@dataclass(slots=True)
+class _Known:
+    """A block as it was read last."""
+
+    first: bytes
+    """The head and the first cell."""
+    histogram: SparseHistogram
+    rests: bool = False
+    """Whether the two last readings of all cells had the same first bytes."""
+
+
 class Blocks:
-    """Reads histograms; keeps the shape of each block."""
+    """Reads histograms; keeps the last reading of each block."""
 
     __slots__ = ("_file", "_known", "_order")
 
@@ -59,33 +78,48 @@ class Blocks:
         """Read from a file in a byte order, "<" or ">"."""
         self._file = file
         self._order = order
-        self._known: dict[int, tuple[bytes, int]] = {}
+        self._known: dict[int, _Known] = {}
 
     def read(self, header: Header, offset: int, budget: Budget) -> Histogram:
-        """Return the histogram at an offset.
+        """Return the histogram at an offset; the same object while it has not counted.
 
         Raises:
             SegmentError: There is no histogram, or histograms overlap.
         """
         if offset % 64:
             raise self._file.damaged(f"it has a histogram at {offset}, which is not a multiple of 64")
-        self._file.check(header, offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
         known = self._known.get(offset)
-        cells = known[1] if known else self._cells(header, offset)
+        if known is None:
+            self._file.check(header, offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
+            cells = self._cells(header, offset)
+        else:
+            cells = known.histogram.size
+            self._file.check(header, offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
         if not budget.spend(8 * cells):
             raise self._file.damaged("its histograms overlap")
+        if known is not None and known.rests and self._file.read(offset, _FIRST_BYTES, "a histogram") == known.first:
+            return known.histogram
         data = _scratch(HISTOGRAM_HEAD_BYTES + 8 * cells)
         self._file.read_into(data, offset, "a histogram")
-        shape = bytes(data[:_SHAPE_BYTES])
-        if known and known[0] != shape:  # the block is in use with other parameters
-            del self._known[offset]
+        first = bytes(data[:_FIRST_BYTES])
+        if known is not None and known.first[:_SHAPE_BYTES] != first[:_SHAPE_BYTES]:
+            del self._known[offset]  # the block is in use with other parameters
             return self.read(header, offset, budget)
-        self._known[offset] = (shape, cells)
-        digits, lowest, highest = struct.unpack_from(f"{self._order}IQQ", data, 4)
-        above, negative, total = struct.unpack_from(f"{self._order}QQQ", data, 32)
+        found = self._histogram(first, data, known.histogram if known is not None else None)
+        self._known[offset] = _Known(first, found, known is not None and known.first == first)
+        return found
+
+    def _histogram(self, first: bytes, data: memoryview, older: SparseHistogram | None) -> SparseHistogram:
+        """Return the histogram of a block. It shares the positions of an older one with the same filled cells."""
+        digits, lowest, highest, size = struct.unpack_from(f"{self._order}IQQI", first, 4)
+        above, negative, total = struct.unpack_from(f"{self._order}QQQ", first, _SHAPE_BYTES)
         counts = np.frombuffer(data, dtype=f"{self._order}u8", offset=HISTOGRAM_HEAD_BYTES)
+        if older is not None and np.count_nonzero(counts) == older.cells.size:
+            numbers = counts[older.cells]
+            if numbers.all():
+                return SparseHistogram(older, older.cells, numbers.astype(np.uint64), above, negative, total)
         filled = np.flatnonzero(counts != 0)  # on booleans it is several times as fast
-        form = Form(digits, lowest, highest, cells)
+        form = Form(digits, lowest, highest, size)
         return SparseHistogram(form, filled, counts[filled].astype(np.uint64), above, negative, total)
 
     def _cells(self, header: Header, offset: int) -> int:

@@ -15,6 +15,8 @@ __all__ = ["Run", "Summary", "percentiles_since", "runs", "summaries_since"]
 
 _SAFE = 2.0**62
 """Sums of counts below it are exact."""
+_TOGETHER = 64
+"""Largest number of histograms of a run: its arrays stay in the processor's cache."""
 
 _Shape = tuple[int, int, int, int]
 
@@ -121,12 +123,14 @@ def _shape_of(run: Run) -> _Shape:
 
 
 def runs(histograms: Sequence[Histogram]) -> Iterator[tuple[Sequence[int], Run]]:
-    """Yield the histograms of each layout: their indexes, and the run."""
+    """Yield the histograms of each layout, some at a time: their indexes, and the run."""
     found: dict[_Shape, list[int]] = {}
     for index, histogram in enumerate(histograms):
         found.setdefault(_shape(histogram), []).append(index)
-    for indexes in found.values():
-        yield indexes, Run([histograms[index] for index in indexes])
+    for members in found.values():
+        for begin in range(0, len(members), _TOGETHER):
+            indexes = members[begin : begin + _TOGETHER]
+            yield indexes, Run([histograms[index] for index in indexes])
 
 
 def percentiles_since(

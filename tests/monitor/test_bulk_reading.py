@@ -12,7 +12,7 @@ import pytest
 from heliograph.engine import catalogue
 from heliograph.monitor.objects import SINGLY
 from heliograph.monitor.segment import Segment
-from tests.segments import ABSENT, SegmentObject, Written, write_segment
+from tests.segments import ABSENT, HISTOGRAM_HEAD_BYTES, SegmentObject, Written, write_segment
 
 STREAM = "0a0b0c0d0e0f.30001"
 OBJECTS = 200
@@ -228,3 +228,78 @@ def test_a_reader_can_neither_write_nor_hold_up_its_engine(written: Written, mon
     )
     assert str(written.path) not in maps
     assert before == (written.path.read_bytes(), written.path.stat().st_mtime_ns)
+
+
+def _counted(written: Written, **words: int) -> None:
+    """Poke words of the only histogram, by name."""
+    (block,) = written.histograms.values()
+    places = {"above": 32, "negative": 40, "sum": 48, "zero": HISTOGRAM_HEAD_BYTES}
+    for name, value in words.items():
+        written.poke(block + places[name], struct.pack("<Q", value))
+
+
+def _one_histogram(path: Path) -> Written:
+    labels = {"instance": "a", "topic": "T", "stream": STREAM}
+    return write_segment(
+        path, name="a", objects=[SegmentObject("receiver", labels, histograms={"total_latency": {5: 1}})]
+    )
+
+
+@pytest.fixture
+def whole_readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Place of every reading of all cells."""
+    made: list[int] = []
+    plain = os.preadv
+
+    def counted(file: int, views: list[memoryview], offset: int) -> int:
+        made.append(offset)
+        return plain(file, views, offset)
+
+    monkeypatch.setattr(os, "preadv", counted)
+    return made
+
+
+@pytest.mark.parametrize("words", [{"above": 1}, {"negative": 1}, {"sum": 10}, {"zero": 1}])
+def test_a_histogram_is_read_when_it_has_counted(
+    segments: Path, whole_readings: list[int], words: dict[str, int]
+) -> None:
+    written = _one_histogram(segments / "a.1.helio")
+    (block,) = written.histograms.values()
+    with Segment(written.path) as segment:
+        read = [segment.objects()[0].histograms["total_latency"] for _ in range(5)]
+        assert whole_readings == [block] * 2, "once more, as its sum may follow its count"
+        assert read[1] is read[4]
+        _counted(written, **words)
+        after = segment.objects()[0].histograms["total_latency"]
+        assert after != read[4]
+        assert (after.above, after.negative, after.total_ns, after.count) == (
+            words.get("above", 0),
+            words.get("negative", 0),
+            words.get("sum", 5),
+            1 + words.get("zero", 0),
+        )
+
+
+def test_a_count_whose_sum_was_read_before_it_is_not_missed(segments: Path) -> None:
+    """A weakly ordered processor may show the new sum before the new count."""
+    written = _one_histogram(segments / "a.1.helio")
+    (block,) = written.histograms.values()
+    with Segment(written.path) as segment:
+        segment.objects()
+        segment.objects()
+        _counted(written, sum=10)
+        assert segment.objects()[0].histograms["total_latency"].count == 1
+        written.poke(block + HISTOGRAM_HEAD_BYTES + 8 * 5, struct.pack("<Q", 2))
+        assert segment.objects()[0].histograms["total_latency"].count == 2
+
+
+def test_a_new_cell_is_found_beside_known_ones(segments: Path) -> None:
+    written = _one_histogram(segments / "a.1.helio")
+    (block,) = written.histograms.values()
+    with Segment(written.path) as segment:
+        first = segment.objects()[0].histograms["total_latency"]
+        written.poke(block + HISTOGRAM_HEAD_BYTES + 8 * 9, struct.pack("<Q", 4))
+        _counted(written, sum=5 + 9 * 4)
+        second = segment.objects()[0].histograms["total_latency"]
+    assert [part.tolist() for part in first.filled()] == [[5], [1]]
+    assert [part.tolist() for part in second.filled()] == [[5, 9], [1, 4]]
