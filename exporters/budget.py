@@ -171,6 +171,8 @@ class Budget:
 
     def _advanced(self, key: Key, group: Sequence[Item]) -> Item:
         """Sum a group of folded items: gauges as they are, counters increased by the new counts."""
+        cells = _cells(key[0], self._selection.detail)
+        group = [_part(item, cells) for item in group]
         now = combined(group, key[1])
         total = self._totals.get(key)
         if total is None:
@@ -183,6 +185,13 @@ class Budget:
         }
         histograms = {name: _plus(total.histograms.get(name), histogram) for name, histogram in news.histograms.items()}
         return replace(now, values=values, histograms=histograms)
+
+
+def _part(item: Item, cells: frozenset[str]) -> Item:
+    """Return an item with only those of its histograms that are shown: a snapshot may lack the others."""
+    if cells.issuperset(item.histograms):
+        return item
+    return replace(item, histograms={name: one for name, one in item.histograms.items() if name in cells})
 
 
 def _group(item: Item) -> Key:

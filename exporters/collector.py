@@ -3,8 +3,9 @@
 `update` takes a snapshot and counts what must be counted of each. The rest is prepared when an answer needs it, and at
 least every `PREPARE_SECONDS`: the choice of items, the counters of the folded items, the join of receivers with their
 sources, the start of the percentile window. Histograms are most of the cost of a reading, so the snapshots of `update`
-may lack them; one with histograms is then taken when it is prepared. `collect` may run on any number of threads. Each
-answer shows one whole snapshot.
+may lack them; one with histograms is then taken when it is prepared. It has only the histograms of ``/metrics``, unless
+the answer shows all or the snapshot begins a window. `collect` may run on any number of threads. Each answer shows one
+whole snapshot.
 
 The percentile gauges cover a window, not the interval of the snapshots, because a scraper would miss most intervals.
 The window begins at the older of two marks that are set one window length apart. It covers at least one window length,
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -38,7 +39,7 @@ from heliograph.exporters.families import (
 )
 from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
 from heliograph.exporters.levels import Levels
-from heliograph.exporters.selection import EVERYTHING, Selection
+from heliograph.exporters.selection import EVERYTHING, Selection, basic_histograms
 from heliograph.exporters.tables import Table, Tables
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
@@ -81,6 +82,8 @@ class _Scene:
     events_missed: int
     books: Mapping[tuple[str, str], int]
     """The largest residual by node and identity."""
+    has_detail: bool
+    """Whether it has all histograms; otherwise those of ``/metrics``."""
     shares: dict[bool, Share] = field(default_factory=dict)
     """The shown items: in ``/metrics``, and in an answer with everything."""
 
@@ -97,7 +100,7 @@ class SnapshotCollector(Collector):
         account: Callable[[], Account | None] = lambda: None,
         refused: Callable[[], Mapping[str, int]] = dict,
         costs: Costs | None = None,
-        whole: Callable[[], Snapshot] | None = None,
+        whole: Callable[[bool | Collection[str]], Snapshot] | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Create a collector without data.
@@ -108,7 +111,7 @@ class SnapshotCollector(Collector):
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
             costs: Adds up the cost of this work; None: the cost is not exported.
-            whole: Takes a snapshot with histograms, when those of `update` have none.
+            whole: Takes a snapshot with all or the named histograms, when those of `update` have none.
             refused: Returns the number of requests that the web server rejected, by cause.
             monotonic_ns: Clock in ns for the duration of a collection.
         """
@@ -163,41 +166,67 @@ class SnapshotCollector(Collector):
             self._torn[node.name] = self._torn.get(node.name, 0) + torn
         self._events_missed += snapshot.events_missed
 
-    def prepare(self) -> None:
-        """Join the latest snapshot, if that has not been done."""
-        self._current()
+    def prepare(self, detail: bool = False) -> None:
+        """Join the latest snapshot, if that has not been done.
 
-    def _current(self) -> _Scene | None:
+        Args:
+            detail: Whether all histograms are needed.
+        """
+        self._current(detail)
+
+    def _current(self, detail: bool) -> _Scene | None:
         with self._guard:
             if self._latest is not None:
-                self._prepare(self._latest)
+                self._prepare(self._latest, detail)
+            elif detail and self._scene is not None and not self._scene.has_detail:
+                self._take(detail)
             return self._scene
 
-    def _prepare(self, snapshot: Snapshot) -> None:
+    def _prepare(self, snapshot: Snapshot, detail: bool = False) -> None:
         self._latest = None
-        if self._whole is not None:
-            try:
-                snapshot = self._whole()
-            except UserError:
-                return  # the source of the other snapshots reports it
-            self._count(snapshot)
+        if self._whole is None:
+            self._join(snapshot, has_detail=True)
+        else:
+            self._take(detail or self._begins_window(snapshot.time_ns))
+
+    def _take(self, detail: bool) -> None:
+        """Take a snapshot with histograms, and join it."""
+        assert self._whole is not None
+        try:
+            snapshot = self._whole(detail or basic_histograms())
+        except UserError:
+            return  # the source of the other snapshots reports it
+        self._count(snapshot)
+        self._join(snapshot, detail)
+
+    def _join(self, snapshot: Snapshot, has_detail: bool) -> None:
         with self._costs.during("joining") if self._costs else nullcontext():
-            self._scene = self._joined(snapshot)
+            self._scene = self._joined(snapshot, has_detail)
             self._share(self._scene, detail=False)
 
-    def _joined(self, snapshot: Snapshot) -> _Scene:
+    def _joined(self, snapshot: Snapshot, has_detail: bool) -> _Scene:
         found_nodes = nodes(snapshot)
-        found = self._levels.shown(items(found_nodes, receiver_names(snapshot)), snapshot.time_ns)
-        older = self._moved_on(_Mark(snapshot.time_ns, snapshot, {item.key: item for item in found}))
+        every = items(found_nodes, receiver_names(snapshot))
+        found = self._levels.shown(every, snapshot.time_ns, has_all=has_detail)
+        older = self._moved_on(_Mark(snapshot.time_ns, snapshot, {item.key: item for item in found}), has_detail)
         names = {node.name for node in found_nodes}
         self._torn = {name: count for name, count in self._torn.items() if name in names}
         everyone = receivers(older.snapshot, snapshot, self._watcher)
         books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
         torn = dict(self._torn)
-        return _Scene(snapshot.time_ns, older, found_nodes, found, everyone, torn, self._events_missed, books)
+        return _Scene(
+            snapshot.time_ns, older, found_nodes, found, everyone, torn, self._events_missed, books, has_detail
+        )
 
-    def _moved_on(self, now: _Mark) -> _Mark:
-        """Return the start of the window. `now` becomes a mark when the newer mark is a window length old."""
+    def _begins_window(self, now_ns: int) -> bool:
+        """Whether a snapshot of this time becomes a mark."""
+        return self._marks is None or not 0 <= now_ns - self._marks[1].time_ns < self._window_ns
+
+    def _moved_on(self, now: _Mark, has_detail: bool) -> _Mark:
+        """Return the start of the window. `now` becomes a mark when the newer mark is a window length old.
+
+        Only a snapshot with all histograms becomes a mark, for a later answer may show all.
+        """
         if self._marks is None:
             self._marks = (now, now)
             return _Mark(now.time_ns)
@@ -205,7 +234,7 @@ class SnapshotCollector(Collector):
         if now.time_ns < newer.time_ns:  # the clock was set back: restart the window
             self._marks = (now, now)
             return now
-        if now.time_ns - newer.time_ns >= self._window_ns:
+        if has_detail and now.time_ns - newer.time_ns >= self._window_ns:
             self._marks = (newer, now)
         return older
 
@@ -220,7 +249,7 @@ class SnapshotCollector(Collector):
     def families(self, selection: Selection) -> Iterator[Table]:
         """Yield the selected families with samples; those of the collector are last."""
         began = self._monotonic_ns()
-        scene = self._current()
+        scene = self._current(selection.detail)
         series = 0
         if scene is not None:
             for family in self._statistics(scene, selection):

@@ -13,9 +13,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +185,7 @@ def _settings(
     lanes: Callable[[], Iterable[Any]],
     account: Callable[[], Account | None],
     costs: Costs,
-    whole: Callable[[], Snapshot] | None,
+    whole: Callable[[bool | Collection[str]], Snapshot] | None,
 ) -> dict[str, Any]:
     """Return the arguments for the class of an exporter."""
 
@@ -244,14 +243,14 @@ def _serve(args: argparse.Namespace) -> int:
         costs = Costs()
         guard = threading.Lock()
 
-        def sample(histograms: bool) -> Snapshot:
+        def sample(histograms: bool | Collection[str]) -> Snapshot:
             with guard, costs.during("sampling"):
                 return sampler.sample(histograms=histograms)
 
         # Histograms are most of the cost of a reading. The console does not show them; scrapes read them themselves.
         by_scrape = args.names == ["prometheus"] and not args.module and not args.collect
         histograms = bool(args.module) or any(name != "console" for name in args.names)
-        whole = partial(sample, True) if by_scrape else None
+        whole = sample if by_scrape else None
         made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account, costs, whole)
         lanes += [exporter_lane(name, exporter) for name, exporter in made]
         try:
@@ -281,7 +280,7 @@ def _made(
     lanes: Callable[[], Iterable[Any]],
     account: Callable[[], Account | None],
     costs: Costs,
-    whole: Callable[[], Snapshot] | None,
+    whole: Callable[[bool | Collection[str]], Snapshot] | None,
 ) -> list[tuple[str, Exporter]]:
     """Create all exporters, or none: when one fails, those already created are closed."""
     made: list[tuple[str, Exporter]] = []

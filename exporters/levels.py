@@ -33,22 +33,35 @@ class Levels:
         self.expired = 0
         """Histograms left out of the last items."""
         self._counted: dict[tuple[Key, str], tuple[tuple[int, int, int], int]] = {}
+        self._expired_by_item: dict[Key, frozenset[str]] = {}
 
-    def shown(self, found: Iterable[Item], now_ns: int) -> list[Item]:
-        """Return the items without their expired histograms."""
+    def shown(self, found: Iterable[Item], now_ns: int, *, has_all: bool = True) -> list[Item]:
+        """Return the items without their expired histograms.
+
+        Args:
+            found: All items.
+            now_ns: The present time.
+            has_all: Whether the items have all their histograms. What is known of the others then stays.
+        """
         members = list(found)
         present = {item.labels[0]: item.values.get("detail_level") for item in members if item.scope == "instance"}
-        before, self._counted, self.expired = self._counted, {}, 0
+        before, self._counted = self._counted, {}
+        expired_before, self._expired_by_item = self._expired_by_item, {}
         shown = []
         for item in members:
             level = present.get(item.labels[0])
             above = [] if level is None else [one for one in item.histograms if _levels(item.scope).get(one, 0) > level]
             gone = {name for name in above if self._is_expired(before, item, name, now_ns)}
+            hidden = gone if has_all else gone | (expired_before.get(item.key, gone) - item.histograms.keys())
+            if hidden:
+                self._expired_by_item[item.key] = frozenset(hidden)
             if gone:
-                self.expired += len(gone)
                 kept = {name: one for name, one in item.histograms.items() if name not in gone}
                 item = replace(item, histograms=kept)
             shown.append(item)
+        if not has_all:
+            self._counted = {**before, **self._counted}  # an item that is gone is forgotten when all are here
+        self.expired = sum(map(len, self._expired_by_item.values()))
         return shown
 
     def _is_expired(

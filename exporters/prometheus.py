@@ -88,7 +88,7 @@ class PrometheusExporter:
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
         costs: Costs | None = None,
-        whole: Callable[[], Snapshot] | None = None,
+        whole: Callable[[bool | Collection[str]], Snapshot] | None = None,
         allowed_hosts: Collection[str] = (),
         web_config: Path | None = None,
         native_schema: int = SCHEMA,
@@ -103,7 +103,8 @@ class PrometheusExporter:
             lanes: Returns the state of the exporters and modules of this process.
             account: Returns the account of missing data, when snapshots come from a collector.
             costs: Adds up the cost of the exporter.
-            whole: Takes a snapshot with histograms, when those of `publish` have none. Any thread calls it.
+            whole: Takes a snapshot with all or the named histograms, when those of `publish` have none. Any thread
+                calls it.
             allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
             web_config: File with TLS and users, in Prometheus' web-config format.
             native_schema: Resolution of native histograms (`native`).
@@ -215,7 +216,7 @@ class PrometheusExporter:
                 self._rendered_version, self._rendered_at = version, now
             if (found := self._rendered.get(wanted)) is not None:
                 return found
-            self._collector.prepare()
+            self._collector.prepare(selection.detail)
             with self._costs.during("rendering"):
                 body = encode(self._collector.selected(selection))
                 self._costs.add_bytes(len(body))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from heliograph.engine import catalogue
 from heliograph.exporters.buckets import BOUNDS_NS
 from heliograph.exporters.items import Item
 from heliograph.monitor.behaviour import JUDGED, Behaviour
 from heliograph.monitor.fleet import ReceiverRow
 
-__all__ = ["BASIC", "BASIC_BOUNDS_NS", "BASIC_CLASSES", "EVERYTHING", "Selection", "of_query"]
+__all__ = ["BASIC", "BASIC_BOUNDS_NS", "BASIC_CLASSES", "EVERYTHING", "Selection", "basic_histograms", "of_query"]
 
 BASIC: Mapping[str, frozenset[str]] = {
     "receiver": frozenset(
@@ -92,6 +94,18 @@ class Selection:
 
 
 EVERYTHING = Selection()
+
+
+@cache
+def basic_histograms() -> frozenset[str]:
+    """Return the names of the histograms that ``/metrics`` shows of any object."""
+    basic = Selection(detail=False)
+    return frozenset(
+        statistic.name
+        for scope in catalogue.scopes().values()
+        for statistic in scope.statistics
+        if statistic.kind == "histogram" and basic.has(scope.name, statistic.name)
+    )
 
 
 def of_query(detail: bool, query: Mapping[str, Sequence[str]]) -> Selection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from heliograph.exporters.collector import SnapshotCollector
+from heliograph.exporters.levels import EXPIRE_SECONDS
 from heliograph.exporters.prometheus import exposition
+from heliograph.exporters.selection import Selection
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.exporters.making import at, histogram, instance, receiver, state
 from tests.fleet import RECEIVERS, STREAM, TOPICS, sample_fleet
 
+TOTAL, CALLBACK = "total_latency", "callback_time"
 NOW = 1_700_000_000_000_000_000
 
 
@@ -196,9 +200,9 @@ def test_snapshots_that_nobody_reads_are_prepared_every_five_seconds(monkeypatch
     prepared = []
     prepare = SnapshotCollector._prepare
 
-    def counted(collector: SnapshotCollector, snapshot: Snapshot) -> None:
+    def counted(collector: SnapshotCollector, snapshot: Snapshot, detail: bool = False) -> None:
         prepared.append(snapshot.time_ns)
-        prepare(collector, snapshot)
+        prepare(collector, snapshot, detail)
 
     monkeypatch.setattr(SnapshotCollector, "_prepare", counted)
     collector = SnapshotCollector()
@@ -215,7 +219,7 @@ def test_snapshots_that_nobody_reads_are_prepared_every_five_seconds(monkeypatch
 def test_a_snapshot_with_histograms_is_taken_for_an_answer_only() -> None:
     taken = []
 
-    def whole() -> Snapshot:
+    def whole(_: bool | Collection[str]) -> Snapshot:
         taken.append(second)
         if second == 8:
             raise UserError("the directory is gone")
@@ -233,3 +237,56 @@ def test_a_snapshot_with_histograms_is_taken_for_an_answer_only() -> None:
     second = 8
     collector.update(at(second, instance("alpha", receiver("alpha", messages_delivered=second))))
     assert value(collector, counted, node="alpha") == 7, "the last that was read"
+
+
+def test_histograms_that_no_answer_shows_are_read_once_a_window() -> None:
+    """Those of /metrics are read for each answer; an answer with all finds the start of its window."""
+    wanted: list[bool | Collection[str]] = []
+    second = 0
+
+    def whole(named: bool | Collection[str]) -> Snapshot:
+        wanted.append(named)
+        made = {name: histogram({1_000: 100, 9_000: second}) for name in (TOTAL, CALLBACK)}
+        shown = {name: one for name, one in made.items() if named is True or (named and name in named)}
+        return at(second, instance("alpha", receiver("alpha", histograms=shown)))
+
+    collector = SnapshotCollector(whole=whole, window=15)
+    basic = collector.selected(Selection(detail=False))
+    for second in range(0, 36, 5):
+        collector.update(at(second, instance("alpha", receiver("alpha"))))
+        found = {sample.name: sample.value for family in basic.collect() for sample in family.samples}
+        assert found["heliograph_receiver_total_latency_seconds_count"] == 100 + second
+        assert "heliograph_receiver_callback_time_seconds_count" not in found
+    assert [named is True for named in wanted] == [second % 15 == 0 for second in range(0, 36, 5)]
+    assert all(TOTAL in named and CALLBACK not in named for named in wanted if not isinstance(named, bool))
+    for _ in range(2):
+        assert value(collector, "heliograph_receiver_callback_time_seconds_count") == 100 + 35
+        assert value(collector, "heliograph_receiver_callback_time_window_seconds", percentile="p50") == pytest.approx(9e-6, rel=1e-3)
+        assert value(collector, "heliograph_exporter_window_seconds") == 20
+    assert len(wanted) == 9, "the last with all, once"
+    assert wanted[-1] is True
+
+
+def test_an_expired_histogram_stays_expired_while_it_is_not_read() -> None:
+    second = 0.0
+    counts = 7
+
+    def whole(named: bool | Collection[str]) -> Snapshot:
+        made = {TOTAL: histogram({1_000: 5}), "network_latency": histogram({1_000: counts})}
+        shown = {name: one for name, one in made.items() if named is True or (named and name in named)}
+        own = state("instance", {"instance": "alpha"}, {"detail_level": 2})
+        return at(second, instance("alpha", receiver("alpha", histograms=shown), own))
+
+    collector = SnapshotCollector(whole=whole, window=15)
+
+    def expired(detail: bool) -> float:
+        collector.update(at(second, instance("alpha", receiver("alpha"))))
+        found = {s.name: s.value for family in collector.selected(Selection(detail)).collect() for s in family.samples}
+        assert ("heliograph_receiver_network_latency_seconds_count" in found) == (detail and not expected)
+        return found["heliograph_exporter_histograms_expired"]
+
+    rounds = [(0, 0, True), (5, 0, False), (EXPIRE_SECONDS, 1, True), (EXPIRE_SECONDS + 5, 1, False)]
+    for second, expected, detail in rounds:
+        assert expired(detail) == expected
+    second, counts, expected = EXPIRE_SECONDS + 6, 8, 0
+    assert expired(True) == 0, "it counts again"
