@@ -234,6 +234,7 @@ def _serve(args: argparse.Namespace) -> int:
     from heliograph.exporters.loop import ExportLoop
     from heliograph.exporters.sink import exporter_lane
     from heliograph.monitor.modules import Lane, open_module
+    from heliograph.monitor.sampler import Sampler
 
     for key in (_pair(text, "--set NAME.OPTION=VALUE")[0].partition(".")[0] for text in args.set):
         if key not in args.names or key in EXPORTERS:
@@ -265,7 +266,12 @@ def _serve(args: argparse.Namespace) -> int:
             file=sys.stderr,
             flush=True,
         )
-        ExportLoop(lambda: sample(histograms and not by_scrape), lanes, args.interval, wait).run()
+
+        def glance() -> Snapshot:
+            with guard, costs.during("sampling"):
+                return sampler.glance() if isinstance(sampler, Sampler) else sampler.sample(histograms=False)
+
+        ExportLoop(glance if by_scrape else lambda: sample(histograms), lanes, args.interval, wait).run()
     return 0
 
 

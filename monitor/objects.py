@@ -151,6 +151,41 @@ class Objects:
             self._forget()  # it may mix old and new data
             raise
 
+    def torn(self, header: Header) -> tuple[ObjectState, ...]:
+        """Return the torn objects: every record is read, and no object is built but these.
+
+        A later `read` finds all that has changed since the `read` before.
+
+        Raises:
+            SegmentError: The segment is damaged.
+        """
+        pieces = self._pieces
+        if pieces is None or any(piece.last is None for piece in pieces) or not self._is_table_known(header):
+            return tuple(item for item in self.read(header, False) if item.torn)
+        found: dict[int, bytes] = {}
+        for piece in pieces:
+            data = self._file.read(piece.offset, piece.size, "a record")
+            changed = piece.changed(data, self._rows)
+            quiet = self._undisturbed(piece, data, changed)[0] if len(changed) > SINGLY else np.zeros(len(changed), bool)
+            for at in np.flatnonzero(~quiet).tolist():
+                slot = piece.slots[changed[at]]
+                row, torn = self._consistent(self._places[slot])
+                if torn:
+                    found[slot] = row
+        if found and self._changed_entries(header, found):
+            return tuple(item for item in self.read(header, False) if item.torn)
+        return tuple(
+            self._state(slot, place, Values(place.record, found[slot]), {}, torn=True)
+            for slot, place in ((slot, self._places[slot]) for slot in sorted(found))
+        )
+
+    def _is_table_known(self, header: Header) -> bool:
+        """Whether the table is that of the last `read`."""
+        if self._suspect or (header.objects_offset, header.object_bytes, header.size) != self._shape:
+            return False
+        size = header.objects_used * header.object_bytes
+        return self._file.read(header.objects_offset, size, "its table of objects") == self._table
+
     def _read(self, header: Header, histograms: bool | Collection[str]) -> tuple[ObjectState, ...]:
         failed: dict[int, SegmentError] = {}
         fresh = self._learn(header, failed)
@@ -353,6 +388,17 @@ class Objects:
 
     def _together(self, piece: _Piece, before: bytes, changed: Sequence[int]) -> dict[int, bytes]:
         """Return copies of the members that were not written: the record is read between two readings of the guards."""
+        quiet, data, begin = self._undisturbed(piece, before, changed)
+        rows = {}
+        for member in np.array(changed)[quiet].tolist():
+            span = piece.spans[member]
+            rows[member] = data[span.start - begin : span.stop - begin]
+        return rows
+
+    def _undisturbed(
+        self, piece: _Piece, before: bytes, changed: Sequence[int]
+    ) -> tuple[npt.NDArray[np.bool_], bytes, int]:
+        """Read members again, then their guards; returns which were not written, the bytes and their place in the piece."""
         members = np.array(changed)
         begin, end = 8 * int(piece.starts[members[0]]), 8 * int(piece.ends[members].max())
         data = self._file.read(piece.offset + begin, end - begin, "a record")
@@ -363,12 +409,7 @@ class Objects:
             _words(data)[starts - begin // 8],
             _words(after)[starts - begin // 8],
         )
-        quiet = (first == copy) & (copy == last) & (copy.view(self._word) & 1 == 0)
-        rows = {}
-        for member in members[quiet].tolist():
-            span = piece.spans[member]
-            rows[member] = data[span.start - begin : span.stop - begin]
-        return rows
+        return (first == copy) & (copy == last) & (copy.view(self._word) & 1 == 0), data, begin
 
     def _accept(self, slot: int, row: bytes, torn: bool) -> None:
         self._rows[slot] = row
@@ -407,7 +448,12 @@ class Objects:
         self._plain[slot] = self._state(slot, place, Values(place.record, self._rows[slot]), {})
 
     def _state(
-        self, slot: int, place: _Place, values: Mapping[str, int], histograms: Mapping[str, Histogram]
+        self,
+        slot: int,
+        place: _Place,
+        values: Mapping[str, int],
+        histograms: Mapping[str, Histogram],
+        torn: bool | None = None,
     ) -> ObjectState:
         return ObjectState(
             scope=place.record.layout.name,
@@ -416,7 +462,7 @@ class Objects:
             values=values,
             histograms=histograms,
             live=place.live,
-            torn=slot in self._torn,
+            torn=slot in self._torn if torn is None else torn,
             created_ns=place.created_ns,
             generation=place.generation,
             closed_ns=place.closed_ns,

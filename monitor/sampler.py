@@ -31,7 +31,7 @@ from heliograph.monitor.directory import SegmentError
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import WRITING
 from heliograph.monitor.health import ProcessStart, Verdict, judge, process_start_ns
-from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
+from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.ownership import folder_fault, foreign_mark, is_own, segment_folder
 from heliograph.monitor.segment import Segment
 
@@ -173,6 +173,17 @@ class Sampler:
             watch.segment.close()
         self._watches.clear()
 
+    def glance(self) -> Snapshot:
+        """Take a snapshot whose instances have only their torn objects.
+
+        It has every event, and every record was read, so that a reader of events and health, which counts the torn
+        objects, needs no more. It takes a third of the time of `sample` where all records change.
+
+        Raises:
+            UserError: The directory cannot be listed, or other users can replace the files in it.
+        """
+        return self._sample(Segment.torn)
+
     def sample(self, histograms: bool | Collection[str] = True) -> Snapshot:
         """Read every instance.
 
@@ -183,6 +194,9 @@ class Sampler:
         Raises:
             UserError: The directory cannot be listed, or other users can replace the files in it.
         """
+        return self._sample(lambda segment: segment.objects(histograms))
+
+    def _sample(self, objects: Callable[[Segment], tuple[ObjectState, ...]]) -> Snapshot:
         now_ns = self._clock()
         fault = folder_fault(self.folder, self.all_users)
         if fault is not None:
@@ -201,7 +215,7 @@ class Sampler:
         for identity, watch in list(self._watches.items()):
             removed = identity not in present
             try:
-                instance, mark = self._read(watch, now_ns, histograms)
+                instance, mark = self._read(watch, now_ns, objects)
                 if instance is not None:
                     batch = watch.segment.events(watch.cursor, mark)
                     watch.cursor = batch.cursor
@@ -284,7 +298,9 @@ class Sampler:
         self._watches[identity] = _Watch(segment)
         return None
 
-    def _read(self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]) -> tuple[InstanceState | None, int]:
+    def _read(
+        self, watch: _Watch, now_ns: int, objects: Callable[[Segment], tuple[ObjectState, ...]]
+    ) -> tuple[InstanceState | None, int]:
         """Return the state of a watched instance, None after it was shown for the last time; and its events.
 
         The number of events is read before the objects, so that the objects show everything that the events report.
@@ -310,7 +326,7 @@ class Sampler:
             started_ns=header.started_ns,
             heartbeat_ns=header.heartbeat_ns,
             path=str(watch.segment.path),
-            objects=watch.segment.objects(histograms),
+            objects=objects(watch.segment),
             settled_ns=watch.segment.event_moment(header.events_written),
         )
         watch.finished = verdict.health is Health.CLOSED

@@ -303,3 +303,53 @@ def test_a_new_cell_is_found_beside_known_ones(segments: Path) -> None:
         second = segment.objects()[0].histograms["total_latency"]
     assert [part.tolist() for part in first.filled()] == [[5], [1]]
     assert [part.tolist() for part in second.filled()] == [[5, 9], [1, 4]]
+
+
+@pytest.mark.parametrize("count", [1, SINGLY, SINGLY + 1, 30])
+def test_torn_objects_are_found_without_building_the_others(written: Written, count: int) -> None:
+    slots = range(10, 10 + count)
+    with Segment(written.path) as segment:
+        assert segment.torn() == ()
+        first = segment.objects()
+        for slot in slots:
+            _change(written, slot, 9, guard=3)
+        _change(written, 150, 77)
+        for _ in range(2):
+            found = segment.torn()
+            assert [(item.slot, item.torn, item.values["naks_received"]) for item in found] == [
+                (slot, True, 9) for slot in slots
+            ]
+        for slot in slots:
+            _change(written, slot, 9, guard=4)
+        assert segment.torn() == ()
+        second = segment.objects()
+        assert not any(item.torn for item in second)
+        assert [slot for slot in range(OBJECTS) if second[slot] is not first[slot]] == [*slots, 150]
+        assert second[150].values["naks_received"] == 77
+
+
+def test_an_object_that_opened_before_a_look_for_torn_ones_is_read_after_it(segments: Path) -> None:
+    path = segments / "a.1.helio"
+    peers = [_peer(number, naks_received=number) for number in range(20)]
+    absent = [SegmentObject("tx_receiver", peer.labels, state="empty") for peer in peers[10:]]
+    write_segment(path, name="a", objects=[*peers[:10], *absent])
+    with Segment(path) as segment:
+        assert len(segment.objects()) == 10
+        write_segment(path, name="a", objects=peers)
+        assert segment.torn() == ()
+        assert [item.values["naks_received"] for item in segment.objects()] == list(range(20))
+
+
+def test_looking_for_torn_objects_takes_as_many_calls_as_reading_what_moved(
+    written: Written, calls: list[tuple[int, int]]
+) -> None:
+    with Segment(written.path) as segment:
+        segment.objects()
+        calls.clear()
+        segment.torn()
+        assert len(calls) == 3, "the header, the table, the records"
+        for slot in range(OBJECTS):
+            _change(written, slot, 7)
+        calls.clear()
+        segment.torn()
+        assert len(calls) == 5, "and the records, then their guards"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -286,3 +287,18 @@ def test_histograms_are_read_as_asked(segments: Path) -> None:
         for wanted, expected in ((False, 0), (True, 43), ({"total_latency"}, 16)):
             taken = sampler.sample(wanted)
             assert sum(len(item.histograms) for each in taken.instances for item in each.objects) == expected
+
+
+def test_a_glance_has_health_and_events_and_no_objects_at_rest(segments: Path, clock: _Clock) -> None:
+    with _sampler(segments, clock) as sampler, _sampler(segments, clock) as other:
+        written = _alpha(segments, 7)
+        seen, whole = sampler.glance(), other.sample()
+        assert [replace(item, objects=()) for item in whole.instances] == list(seen.instances)
+        assert _states(seen) == {"alpha": Health.LIVE}
+        assert seen.events == whole.events
+        assert _received(sampler.sample()) == [7]
+        written.poke(written.records[0], struct.pack("<Q", 3))
+        assert [item.torn for owner in sampler.glance().instances for item in owner.objects] == [True]
+        _set(written, "state", 2)
+        assert _states(sampler.glance()) == {"alpha": Health.CLOSED}
+        assert sampler.glance().instances == ()
