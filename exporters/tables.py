@@ -173,10 +173,10 @@ class Table(Metric):
 
     def __len__(self) -> int:
         """Return the number of series."""
-        return sum(len(column.values) - _absent(column.values) for column in self.columns)
+        return sum(len(column.values) - column.values.count(None) for column in self.columns)
 
     def __bool__(self) -> bool:
-        return any(len(column.values) > _absent(column.values) for column in self.columns)
+        return any(len(column.values) > column.values.count(None) for column in self.columns)
 
     @cached_property
     def text(self) -> str:
@@ -210,7 +210,14 @@ class Table(Metric):
         name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor
         pairs = zip(column.labels.blocks(column.extra), column.values, strict=True)
         if divisor != 1:
-            return [f"{name}{block} {number_text(value / divisor)}\n" for block, value in pairs if value is not None]
+            most, least = _PLAIN_BELOW * divisor, -_PLAIN_BELOW * divisor
+            return [
+                f"{name}{block} {value / divisor!r}\n"
+                if least < value < most
+                else f"{name}{block} {number_text(value / divisor)}\n"
+                for block, value in pairs
+                if value is not None
+            ]
         return [
             f"{name}{block} {value}.0\n"
             if type(value) is int and -_PLAIN_BELOW < value < _PLAIN_BELOW
@@ -225,10 +232,6 @@ class Table(Metric):
             return self
         columns = [column for column in self.columns if self.form.name + column.suffix in wanted]
         return Table(self.form, columns, self.histograms)
-
-
-def _absent(values: Sequence[float | None]) -> int:
-    return sum(value is None for value in values)
 
 
 class Tables:

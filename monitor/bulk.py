@@ -31,18 +31,15 @@ class Run:
     def __init__(self, histograms: Sequence[Histogram]) -> None:
         """Join the cells of the histograms."""
         self.digits, self.lowest, self.highest, self.size = _shape(histograms[0])
-        self.keys, self.cells, counts = self._joined(histograms)
-        self.counts = counts
+        self._filled = [one.filled() for one in histograms]
+        self._owners = np.repeat(np.arange(len(histograms)), [len(cells) for cells, _ in self._filled])
+        self.cells = np.concatenate([cells for cells, _ in self._filled])
+        self.counts = np.concatenate([counts for _, counts in self._filled])
+        self.keys = self._owners * self.size + self.cells
         self.above = np.array([one.above for one in histograms], np.int64)
         self.offsets = np.arange(len(histograms)) * self.size
         self.begins = np.searchsorted(self.keys, self.offsets)
         self.ends = np.append(self.begins[1:], len(self.keys))
-
-    def _joined(self, histograms: Sequence[Histogram]) -> tuple[Cells, Cells, npt.NDArray[np.uint64]]:
-        filled = [one.filled() for one in histograms]
-        cells = np.concatenate([one[0] for one in filled])
-        owners = np.repeat(np.arange(len(histograms)), [len(one[0]) for one in filled])
-        return owners * self.size + cells, cells, np.concatenate([one[1] for one in filled])
 
     def subtract(self, older: Sequence[Histogram | None]) -> list[int]:
         """Leave the values recorded since older histograms; all values where there is none, or it was restarted.
@@ -57,10 +54,13 @@ class Run:
             return [n for n in known if (one := older[n]) is not None and one.filled()[0].size]
         owners = np.array(known)
         before = [one for one in (older[n] for n in known) if one is not None]
-        keys, _, counts = self._joined(before)
-        local = keys // self.size
-        keys += (owners[local] - local) * self.size
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        if len(known) == len(self._filled) and all(
+            one.filled()[0] is cells for one, (cells, _) in zip(before, self._filled, strict=True)
+        ):  # a reading shares the positions of the one before, if no cell is new
+            keys, at, local = self.keys, np.arange(len(self.keys)), self._owners
+            counts = np.concatenate([one.filled()[1] for one in before])
+        else:
+            keys, counts, at, local = self._searched(owners, before)
         fell = (self.keys[at] != keys) | (self.counts[at] < counts)
         grew = np.ones(len(known), bool)
         grew[local[fell]] = False
@@ -70,6 +70,16 @@ class Run:
         self.above[owners] -= np.where(grew, [one.above for one in before], 0)
         restarted: list[int] = owners[~grew].tolist()
         return restarted
+
+    def _searched(
+        self, owners: Cells, older: Sequence[Histogram]
+    ) -> tuple[Cells, npt.NDArray[np.uint64], Cells, Cells]:
+        """Return keys and counts of the cells of older histograms, their places in this run, and their histograms."""
+        filled = [one.filled() for one in older]
+        local = np.repeat(np.arange(len(older)), [len(cells) for cells, _ in filled])
+        keys = owners[local] * self.size + np.concatenate([cells for cells, _ in filled])
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return keys, np.concatenate([counts for _, counts in filled]), at, local
 
     def below(self, cells: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Return the number of values of each histogram in the cells before each of `cells`, and in all cells."""
