@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from heliograph.monitor.bulk import percentiles_since, runs
+from heliograph.monitor.bulk import Run, percentiles_since, runs
 from heliograph.monitor.latency import cell_of, grew, highest_of
 from heliograph.monitor.model import Histogram
 
@@ -24,6 +25,7 @@ __all__ = [
     "cumulative_all",
     "le",
     "same_layout",
+    "shown_all",
     "since",
     "window_values",
     "window_values_all",
@@ -37,6 +39,9 @@ BOUNDS_NS: tuple[int, ...] = (
 
 PERCENTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0))
 """Percentiles of a window: label value and fraction from 0 to 1."""
+_FRACTIONS = tuple(fraction for _, fraction in PERCENTILES)
+
+Row = TypeVar("Row")
 
 
 @lru_cache(maxsize=64)
@@ -81,10 +86,7 @@ def cumulative_all(histograms: Sequence[Histogram], bounds_ns: Sequence[int] = B
     """Return the counts of all buckets of each histogram, ``+Inf`` last."""
     found: list[list[int]] = [[]] * len(histograms)
     for indexes, run in runs(histograms):
-        below, inside = run.below(_cells_within(tuple(bounds_ns), run.digits, run.lowest, run.highest))
-        rows = np.column_stack((below, inside + run.above.astype(np.uint64))).tolist()
-        for index, row in zip(indexes, rows, strict=True):
-            found[index] = row
+        _put(found, indexes, _cumulative(run, bounds_ns))
     return found
 
 
@@ -95,7 +97,31 @@ def window_values_all(newer: Sequence[Histogram], older: Sequence[Histogram | No
         newer: The histograms now.
         older: Those at the start of the window; None, and a histogram that was restarted since: all values count.
     """
-    return percentiles_since(newer, older, [fraction for _, fraction in PERCENTILES])
+    return percentiles_since(newer, older, _FRACTIONS)
+
+
+def shown_all(
+    newer: Sequence[Histogram], older: Sequence[Histogram | None], bounds_ns: Sequence[int] = BOUNDS_NS
+) -> tuple[list[list[int]], list[list[int] | None]]:
+    """Return what `cumulative_all` and `window_values_all` do; together they take half the time."""
+    counts: list[list[int]] = [[]] * len(newer)
+    values: list[list[int] | None] = [None] * len(newer)
+    for indexes, run in runs(newer):
+        _put(counts, indexes, _cumulative(run, bounds_ns))
+        run.subtract([older[index] for index in indexes])
+        _put(values, indexes, run.percentiles(_FRACTIONS))
+    return counts, values
+
+
+def _put(found: list[Row], indexes: Sequence[int], rows: Sequence[Row]) -> None:
+    for index, row in zip(indexes, rows, strict=True):
+        found[index] = row
+
+
+def _cumulative(run: Run, bounds_ns: Sequence[int]) -> list[list[int]]:
+    below, inside = run.below(_cells_within(tuple(bounds_ns), run.digits, run.lowest, run.highest))
+    rows: list[list[int]] = np.column_stack((below, inside + run.above.astype(np.uint64))).tolist()
+    return rows
 
 
 @lru_cache(maxsize=64)

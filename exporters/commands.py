@@ -7,6 +7,7 @@ in order: it takes a last snapshot, every exporter writes its remaining data, an
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import select
 import signal
@@ -50,6 +51,8 @@ Exporters of other packages take settings as --set NAME.OPTION=VALUE.
 """
 
 _STOP = {signal.SIGINT, signal.SIGTERM}
+_COLLECT_AFTER = 50_000
+"""New objects until Python searches for cycles."""
 
 
 def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -266,6 +269,9 @@ def _serve(args: argparse.Namespace) -> int:
             file=sys.stderr,
             flush=True,
         )
+
+        # A snapshot of a large fleet has many objects and no cycles: the search for cycles takes a tenth of the time.
+        gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
 
         def glance() -> Snapshot:
             with guard, costs.during("sampling"):

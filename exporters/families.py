@@ -13,7 +13,7 @@ from functools import cache
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
-from heliograph.exporters.buckets import PERCENTILES, cumulative_all, le, window_values_all
+from heliograph.exporters.buckets import PERCENTILES, cumulative_all, le, shown_all, window_values_all
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
@@ -164,20 +164,24 @@ def _filled_histogram(
     whole = [item.histograms[name] for item in owners]
     if len(owners) < len(members):
         labels = tables.labels((scope.name, name), labels.names, [item.labels for item in owners])
+    bounds = selection.bounds_ns(scope.name)
+    starts = [window_start.get(item.key) for item in owners] if has_window else []
+    before = [start.histograms.get(name) if start else None for start in starts]
+    if has_buckets and has_window:
+        counts, values = shown_all(whole, before, bounds)
+    else:
+        counts = cumulative_all(whole, bounds) if has_buckets else []
+        values = window_values_all(whole, before) if has_window else []
     if has_buckets:
-        bounds = selection.bounds_ns(scope.name)
-        buckets = list(zip(*cumulative_all(whole, bounds), strict=True))
+        buckets = list(zip(*counts, strict=True))
         columns = [
-            Column(labels, counts, ("le", bound), "_bucket", is_count=True)
-            for bound, counts in zip([*map(le, bounds), "+Inf"], buckets, strict=True)
+            Column(labels, below, ("le", bound), "_bucket", is_count=True)
+            for bound, below in zip([*map(le, bounds), "+Inf"], buckets, strict=True)
         ]
         columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
         columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
         yield Table(form, columns, whole, [item.created_ns for item in owners])
     if has_window:
-        starts = [window_start.get(item.key) for item in owners]
-        before = [start.histograms.get(name) if start else None for start in starts]
-        values = window_values_all(whole, before)
         percentiles = [
             Column(labels, [row[index] if row else None for row in values], (WINDOW_LABEL, percentile))
             for index, (percentile, _) in enumerate(PERCENTILES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ __all__ = ["Run", "Summary", "percentiles_since", "runs", "summaries_since"]
 
 _SAFE = 2.0**62
 """Sums of counts below it are exact."""
-_TOGETHER = 64
+_TOGETHER = 16
 """Largest number of histograms of a run: its arrays stay in the processor's cache."""
 
 _Shape = tuple[int, int, int, int]
@@ -32,14 +33,18 @@ class Run:
         """Join the cells of the histograms."""
         self.digits, self.lowest, self.highest, self.size = _shape(histograms[0])
         self._filled = [one.filled() for one in histograms]
-        self._owners = np.repeat(np.arange(len(histograms)), [len(cells) for cells, _ in self._filled])
         self.cells = np.concatenate([cells for cells, _ in self._filled])
         self.counts = np.concatenate([counts for _, counts in self._filled])
-        self.keys = self._owners * self.size + self.cells
         self.above = np.array([one.above for one in histograms], np.int64)
         self.offsets = np.arange(len(histograms)) * self.size
-        self.begins = np.searchsorted(self.keys, self.offsets)
-        self.ends = np.append(self.begins[1:], len(self.keys))
+        self.ends = np.cumsum([len(cells) for cells, _ in self._filled])
+        self.begins = np.append(0, self.ends[:-1])
+        self._sums: npt.NDArray[np.uint64] | None = None
+
+    @cached_property
+    def keys(self) -> Cells:
+        """Rising numbers of the cells, which no two histograms share."""
+        return np.repeat(self.offsets, self.ends - self.begins) + self.cells
 
     def subtract(self, older: Sequence[Histogram | None]) -> list[int]:
         """Leave the values recorded since older histograms; all values where there is none, or it was restarted.
@@ -50,26 +55,32 @@ class Run:
         known = [n for n, one in enumerate(older) if one is not None and _shape(one) == _shape_of(self)]
         if not known:
             return []
-        if not len(self.keys):
+        if not len(self.cells):
             return [n for n in known if (one := older[n]) is not None and one.filled()[0].size]
         owners = np.array(known)
         before = [one for one in (older[n] for n in known) if one is not None]
-        if len(known) == len(self._filled) and all(
-            one.filled()[0] is cells for one, (cells, _) in zip(before, self._filled, strict=True)
-        ):  # a reading shares the positions of the one before, if no cell is new
-            keys, at, local = self.keys, np.arange(len(self.keys)), self._owners
+        if len(known) == len(self._filled) and self._has_cells_of(before):
             counts = np.concatenate([one.filled()[1] for one in before])
-        else:
-            keys, counts, at, local = self._searched(owners, before)
+            if (self.counts >= counts).all():
+                self.counts, self._sums = self.counts - counts, None
+                self.above -= [one.above for one in before]
+                return []
+        keys, counts, at, local = self._searched(owners, before)
         fell = (self.keys[at] != keys) | (self.counts[at] < counts)
         grew = np.ones(len(known), bool)
         grew[local[fell]] = False
         kept = grew[local]
         self.counts = self.counts.copy()
         self.counts[at[kept]] -= counts[kept]
+        self._sums = None
         self.above[owners] -= np.where(grew, [one.above for one in before], 0)
         restarted: list[int] = owners[~grew].tolist()
         return restarted
+
+    def _has_cells_of(self, older: Sequence[Histogram]) -> bool:
+        """Whether the same cells are filled: a reading shares their positions with the one before, if none is new."""
+        pairs = zip(older, self._filled, strict=True)
+        return all(one.filled()[0] is cells for one, (cells, _) in pairs)
 
     def _searched(
         self, owners: Cells, older: Sequence[Histogram]
@@ -125,7 +136,11 @@ class Run:
         return [value if has else None for value, has in zip(values, found.tolist(), strict=True)]
 
     def _running(self) -> npt.NDArray[np.uint64]:
-        return np.concatenate((np.zeros(1, np.uint64), np.cumsum(self.counts)))
+        """Return the number of values before each cell, and at last of all."""
+        if self._sums is None:
+            self._sums = np.zeros(len(self.counts) + 1, np.uint64)
+            np.cumsum(self.counts, out=self._sums[1:])
+        return self._sums
 
 
 def _shape_of(run: Run) -> _Shape:
