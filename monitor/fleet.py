@@ -81,9 +81,10 @@ class _Cells(NamedTuple):
             + self.messages_trimmed_priority
         )
 
-    def since(self, older: _Cells) -> _Cells:
-        """Return the increase of each cell; 0 where it fell."""
-        return _Cells(*[now - before if now > before else 0 for now, before in zip(self, older, strict=True)])
+
+def _rise(now: int, before: int) -> int:
+    """Return the increase of a counter; 0 where it fell."""
+    return now - before if now > before else 0
 
 
 def _cells(found: Sequence[ObjectState | None]) -> list[_Cells]:
@@ -295,7 +296,10 @@ def _receiver(interval: _Joined, receiver: _Receiver, watcher: Watcher | None) -
     books = _balance(interval, owner, item, cells)
     sender = interval.sending(books.stream, books.topic)
     reception = interval.reception(owner, books.stream)
-    change = cells.since(receiver.before)
+    before = receiver.before
+    delivered = _rise(cells.messages_delivered, before.messages_delivered)
+    lost = _rise(cells.messages_lost, before.messages_lost)
+    recovered = _rise(cells.messages_recovered, before.messages_recovered)
     lag = (books.in_flight or 0) + cells.queue_messages
     behind = _behind(watcher, books, cells, sender)
     limit = cells.queue_limit_bytes
@@ -304,13 +308,13 @@ def _receiver(interval: _Joined, receiver: _Receiver, watcher: Watcher | None) -
         health=owner.health,
         health_reason=owner.reason,
         live=item.live,
-        delivered=change.messages_delivered,
-        lost=change.messages_lost,
+        delivered=delivered,
+        lost=lost,
         lag_messages=lag,
         lag_seconds=behind.seconds,
         lag_before=_lag_before(interval, receiver),
         queue_fill=queue_fill,
-        queue_full=change.queue_full,
+        queue_full=_rise(cells.queue_full, before.queue_full),
         missing_ratio=reception.missing_ratio,
         nak_share=reception.nak_share,
         forecast_ns=reception.forecast_ns,
@@ -354,10 +358,10 @@ def _receiver(interval: _Joined, receiver: _Receiver, watcher: Watcher | None) -
         since_ns=judgement.since_ns,
         seconds=seconds,
         sent_per_s=sender.per_s if sender else None,
-        delivered_per_s=change.messages_delivered / seconds,
-        bytes_per_s=change.bytes_delivered / seconds,
-        recovered_per_s=change.messages_recovered / seconds,
-        lost_per_s=change.messages_lost / seconds,
+        delivered_per_s=delivered / seconds,
+        bytes_per_s=_rise(cells.bytes_delivered, before.bytes_delivered) / seconds,
+        recovered_per_s=recovered / seconds,
+        lost_per_s=lost / seconds,
         missing_ratio=reception.missing_ratio,
         naks_per_s=reception.naks_per_s,
         nak_ratio=reception.nak_ratio,
@@ -377,7 +381,7 @@ def _receiver(interval: _Joined, receiver: _Receiver, watcher: Watcher | None) -
         p99_ns=p99,
         p999_ns=p999,
         max_ns=latency.maximum if latency else None,
-        late=_late(interval, receiver, sender, change.messages_recovered),
+        late=_late(interval, receiver, sender, recovered),
         clocks=reception.clocks,
         round_trip_ns=reception.round_trip_ns,
     )
