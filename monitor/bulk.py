@@ -44,7 +44,8 @@ class Run:
     @cached_property
     def keys(self) -> Cells:
         """Rising numbers of the cells, which no two histograms share."""
-        return np.repeat(self.offsets, self.ends - self.begins) + self.cells
+        keys: Cells = np.repeat(self.offsets, self.ends - self.begins) + self.cells
+        return keys
 
     def subtract(self, older: Sequence[Histogram | None]) -> list[int]:
         """Leave the values recorded since older histograms; all values where there is none, or it was restarted.

@@ -166,7 +166,9 @@ class Objects:
         for piece in pieces:
             data = self._file.read(piece.offset, piece.size, "a record")
             changed = piece.changed(data, self._rows)
-            quiet = self._undisturbed(piece, data, changed)[0] if len(changed) > SINGLY else np.zeros(len(changed), bool)
+            quiet = np.zeros(len(changed), bool)
+            if len(changed) > SINGLY:
+                quiet = self._undisturbed(piece, data, changed)[0]
             for at in np.flatnonzero(~quiet).tolist():
                 slot = piece.slots[changed[at]]
                 row, torn = self._consistent(self._places[slot])
