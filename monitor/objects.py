@@ -400,7 +400,7 @@ class Objects:
     def _undisturbed(
         self, piece: _Piece, before: bytes, changed: Sequence[int]
     ) -> tuple[npt.NDArray[np.bool_], bytes, int]:
-        """Read members again, then their guards; returns which were not written, the bytes and their place in the piece."""
+        """Read members again, then their guards; returns which were not written, the bytes, and their place in it."""
         members = np.array(changed)
         begin, end = 8 * int(piece.starts[members[0]]), 8 * int(piece.ends[members].max())
         data = self._file.read(piece.offset + begin, end - begin, "a record")

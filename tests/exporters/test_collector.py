@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,10 @@ def test_a_snapshot_with_histograms_is_taken_for_an_answer_only() -> None:
     assert value(collector, counted, node="alpha") == 7, "the last that was read"
 
 
+def _is_named(name: str, named: bool | Collection[str]) -> bool:
+    return named if isinstance(named, bool) else name in named
+
+
 def test_histograms_that_no_answer_shows_are_read_once_a_window() -> None:
     """Those of /metrics are read for each answer; an answer with all finds the start of its window."""
     wanted: list[bool | Collection[str]] = []
@@ -247,7 +252,7 @@ def test_histograms_that_no_answer_shows_are_read_once_a_window() -> None:
     def whole(named: bool | Collection[str]) -> Snapshot:
         wanted.append(named)
         made = {name: histogram({1_000: 100, 9_000: second}) for name in (TOTAL, CALLBACK)}
-        shown = {name: one for name, one in made.items() if named is True or (named and name in named)}
+        shown = {name: one for name, one in made.items() if _is_named(name, named)}
         return at(second, instance("alpha", receiver("alpha", histograms=shown)))
 
     collector = SnapshotCollector(whole=whole, window=15)
@@ -269,25 +274,29 @@ def test_histograms_that_no_answer_shows_are_read_once_a_window() -> None:
 
 
 def test_an_expired_histogram_stays_expired_while_it_is_not_read() -> None:
-    second = 0.0
-    counts = 7
+    taken: list[Snapshot] = []
 
     def whole(named: bool | Collection[str]) -> Snapshot:
-        made = {TOTAL: histogram({1_000: 5}), "network_latency": histogram({1_000: counts})}
-        shown = {name: one for name, one in made.items() if named is True or (named and name in named)}
-        own = state("instance", {"instance": "alpha"}, {"detail_level": 2})
-        return at(second, instance("alpha", receiver("alpha", histograms=shown), own))
+        (owner,) = taken[-1].instances
+        objects = [
+            replace(item, histograms={name: one for name, one in item.histograms.items() if _is_named(name, named)})
+            for item in owner.objects
+        ]
+        return replace(taken[-1], instances=(replace(owner, objects=tuple(objects)),))
 
     collector = SnapshotCollector(whole=whole, window=15)
 
-    def expired(detail: bool) -> float:
-        collector.update(at(second, instance("alpha", receiver("alpha"))))
+    def expired(second: float, counts: int, detail: bool) -> tuple[float, bool]:
+        made = {TOTAL: histogram({1_000: 5}), "network_latency": histogram({1_000: counts})}
+        own = state("instance", {"instance": "alpha"}, {"detail_level": 2})
+        taken.append(at(second, instance("alpha", receiver("alpha", histograms=made), own)))
+        collector.update(taken[-1])
         found = {s.name: s.value for family in collector.selected(Selection(detail)).collect() for s in family.samples}
-        assert ("heliograph_receiver_network_latency_seconds_count" in found) == (detail and not expected)
-        return found["heliograph_exporter_histograms_expired"]
+        is_shown = "heliograph_receiver_network_latency_seconds_count" in found
+        return found["heliograph_exporter_histograms_expired"], is_shown
 
-    rounds = [(0, 0, True), (5, 0, False), (EXPIRE_SECONDS, 1, True), (EXPIRE_SECONDS + 5, 1, False)]
-    for second, expected, detail in rounds:
-        assert expired(detail) == expected
-    second, counts, expected = EXPIRE_SECONDS + 6, 8, 0
-    assert expired(True) == 0, "it counts again"
+    assert expired(0, 7, detail=True) == (0, True)
+    assert expired(5, 7, detail=False) == (0, False)
+    assert expired(EXPIRE_SECONDS, 7, detail=True) == (1, False)
+    assert expired(EXPIRE_SECONDS + 5, 7, detail=False) == (1, False), "it was not read"
+    assert expired(EXPIRE_SECONDS + 6, 8, detail=True) == (0, True), "it counts again"
