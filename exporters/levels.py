@@ -41,7 +41,7 @@ class Levels:
         Args:
             found: All items.
             now_ns: The present time.
-            has_all: Whether the items have all their histograms. What is known of the others then stays.
+            has_all: Whether the items have all their histograms. If not, the others stay as they were.
         """
         members = list(found)
         present = {item.labels[0]: item.values.get("detail_level") for item in members if item.scope == "instance"}
