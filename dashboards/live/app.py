@@ -146,6 +146,7 @@ def refresh(
             "stamp": stamp(view, status, now),
             "verdict": fleet.verdict_parts(said),
             "verdict-tone": f"verdict {said.tone}",
+            "verdict-spoken": said.announced,
             "taken": taken(view),
         }
     )
@@ -184,6 +185,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
         "stamp": Output("stamp", "data"),
         "verdict": Output("verdict", "children"),
         "verdict-tone": Output("verdict", "className"),
+        "verdict-spoken": Output("verdict-spoken", "children"),
         "taken": Output("taken", "children"),
     }
     properties = dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}

@@ -19,7 +19,7 @@ from heliograph.dashboards.live.capture import FLAGS, browser
 from tests.fleet import sample_fleet
 from tests.ports import free_port
 
-__all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "seen", "start", "until"]
+__all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "seen", "served", "start", "until"]
 
 
 class Running:
@@ -48,6 +48,28 @@ class Running:
         self.process.communicate(timeout=20)
         self._stopping.set()
         self._beats.join()
+
+
+@contextlib.contextmanager
+def served(folder: Path, **tokens: str) -> Iterator[Running]:
+    """A live page that answers.
+
+    Args:
+        folder: An empty folder, for the segments and the token files.
+        tokens: Tokens by the name of their option: `token_file`, `control_token_file`.
+    """
+    options: list[str] = []
+    for name, token in tokens.items():
+        file = folder / name
+        file.write_text(f"{token}\n")
+        file.chmod(0o600)
+        options += [f"--{name.replace('_', '-')}", str(file)]
+    page = Running(folder / "segments", *options)
+    try:
+        assert page.url in first_line(page.process)
+        yield page
+    finally:
+        page.close()
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:

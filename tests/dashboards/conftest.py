@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heliograph.dashboards.live.capture import browser
-from tests.dashboards.browsing import Running, chromium, first_line
+from tests.dashboards.browsing import Running, chromium, served
 from tests.dashboards.views import Fleet
 
 
@@ -23,12 +23,8 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    found = Running(tmp_path / "segments")
-    try:
-        assert found.url in first_line(found.process)
+    with served(tmp_path) as found:
         yield found
-    finally:
-        found.close()
 
 
 @pytest.fixture

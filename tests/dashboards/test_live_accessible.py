@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.dashboards.browsing import Running, first_line, seen, until
+from tests.dashboards.browsing import Running, seen, served, until
 
 PAGES = {"": "state", "receiver": "rx-state", "lab": "lab-state", f"control?instance=feed+({os.getpid()})": "act-state"}
 """Address of each page, and the id of its state."""
@@ -103,15 +103,8 @@ return [...document.querySelectorAll('main, main *')].flatMap(it => ['', '::befo
 @pytest.fixture
 def open_to_all(tmp_path: Path) -> Iterator[Running]:
     """Live pages with every form."""
-    file = tmp_path / "token"
-    file.write_text("fedcba9876543210-control\n")
-    file.chmod(0o600)
-    page = Running(tmp_path / "segments", "--control-token-file", str(file))
-    try:
-        assert page.url in first_line(page.process)
+    with served(tmp_path, control_token_file="fedcba9876543210-control") as page:
         yield page
-    finally:
-        page.close()
 
 
 def visit(driver: Any, page: Running, path: str) -> None:

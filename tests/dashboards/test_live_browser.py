@@ -16,7 +16,7 @@ from heliograph.dashboards.live.capture import browser, capture
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.hlog import head, line_of
-from tests.dashboards.browsing import Running, addresses, clicked, first_line, seen, start, until
+from tests.dashboards.browsing import Running, addresses, clicked, seen, served, start, until
 from tests.ports import free_port
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -61,12 +61,7 @@ def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driv
 
 
 def test_a_reader_signs_in_and_no_script_or_style_breaks_the_policy(tmp_path: Path, driver: Any) -> None:
-    file = tmp_path / "token"
-    file.write_text("0123456789abcdef-token\n")
-    file.chmod(0o600)
-    page = Running(tmp_path / "segments", "--token-file", str(file))
-    try:
-        assert page.url in first_line(page.process)
+    with served(tmp_path, token_file="0123456789abcdef-token") as page:
         driver.get(f"{page.url}?q=1")
         assert "Access token" in driver.find_element("tag name", "body").text
         driver.find_element("name", "token").send_keys("0123456789abcdef-token\n")
@@ -80,14 +75,37 @@ def test_a_reader_signs_in_and_no_script_or_style_breaks_the_policy(tmp_path: Pa
         blocked = "return fetch('https://example.com/').then(() => 'sent', () => 'blocked')"
         assert driver.execute_script(blocked) == "blocked"
         assert any("Content Security Policy" in entry["message"] for entry in driver.get_log("browser"))
-    finally:
-        page.close()
 
 
+HEARD = """
+window.heard = [];
+for (const region of document.querySelectorAll('[aria-live], [role=status]')) {
+  new MutationObserver(() => window.heard.push(region.textContent))
+    .observe(region, {childList: true, characterData: true, subtree: true});
+}
+"""
+"""Texts that a screen reader announces: those of live regions whose content has changed."""
 LINES = """
 const chart = document.querySelector('#lab-spectrum .js-plotly-plot');
 return chart && chart.data ? chart.data.map(trace => trace.name) : [];
 """
+
+
+def test_a_screen_reader_hears_of_a_state_once(running: Running, driver: Any) -> None:
+    driver.get(running.url)
+    until(lambda: "falling behind" in seen(driver, "verdict"), "trouble")
+    driver.execute_script(HEARD)
+    for _ in range(4):
+        before = seen(driver, "taken")
+        until(lambda before=before: seen(driver, "taken") != before, "a newer sample")
+    repeated = driver.execute_script("return window.heard.filter((text, n) => n && text === window.heard[n - 1])")
+    assert repeated == []
+    running._stopping.set()
+    until(lambda: "stale" in driver.execute_script("return window.heard"), "the word of the stale state")
+    until(lambda: "The data on this page is old" in driver.execute_script("return window.heard"), "the headline")
+    aged = seen(driver, "state")
+    until(lambda: seen(driver, "state") != aged, "a greater age of the data")
+    assert driver.execute_script("return window.heard.filter(text => text === 'stale').length") == 1
 
 
 def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver: Any, tmp_path: Path) -> None:
@@ -165,12 +183,7 @@ def test_the_fleet_opens_a_receiver_by_keyboard_and_by_mouse(running: Running, d
 
 
 def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, driver: Any) -> None:
-    file = tmp_path / "token"
-    file.write_text("fedcba9876543210-control\n")
-    file.chmod(0o600)
-    page = Running(tmp_path / "segments", "--control-token-file", str(file))
-    try:
-        assert page.url in first_line(page.process)
+    with served(tmp_path, control_token_file="fedcba9876543210-control") as page:
         driver.get(f"{page.url}control?instance=feed+({os.getpid()})&command=freeze")
         until(lambda: "live" in seen(driver, "act-state"), "the control page")
         driver.find_element("id", "act-who").send_keys("Ada")
@@ -185,8 +198,6 @@ def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, 
         assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
         driver.get(f"{page.url}control?command=format")
         until(lambda: 'Command "format" is not known.' in seen(driver, "act-address-notes"), "the message")
-    finally:
-        page.close()
 
 
 @pytest.mark.parametrize("path", ["lab", "control", "receiver"])

@@ -193,6 +193,24 @@ def test_the_stamp_tells_a_stale_page_its_age(running: Fleet) -> None:
     assert answer["verdict-tone"] == "verdict watch"
 
 
+def test_what_is_spoken_changes_with_a_state_and_not_with_a_figure(running: Fleet) -> None:
+    heard, shown = [], []
+    for moment in (2, 3, 4):
+        running.at(moment)
+        answer = refresh(running.store, Easel(), Choice(), None, clock=lambda: running.now_ns)
+        heard.append(answer["verdict-spoken"])
+        shown.append(text(answer["verdict"]))
+    assert len(set(shown)) == 3
+    assert set(heard) == {"slow is falling behind; lossy is lossy"}
+    view = running.store.view
+    swapped = tuple(replace(row, badness=90.0) if row.instance == "lossy" else row for row in view.rows)
+    assert said(running, replace(view, rows=swapped)).announced == heard[0]
+    better = tuple(replace(row, behaviour=Behaviour.OK) if row.instance == "lossy" else row for row in view.rows)
+    assert said(running, replace(view, rows=better)).announced == "slow is falling behind"
+    running.now_ns += 40 * SECOND
+    assert said(running).announced == "The data on this page is old"
+
+
 def test_a_view_is_drawn_once_for_all_readers(running: Fleet) -> None:
     drawn: list[int] = []
     go = threading.Event()

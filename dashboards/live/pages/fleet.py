@@ -127,9 +127,8 @@ def layout(
     return html.Main(
         [
             *head("/", "", state, view, said),
-            html.Section(
-                verdict_parts(verdict), id="verdict", className=f"verdict {verdict.tone}", **{"aria-live": "polite"}
-            ),
+            html.Section(verdict_parts(verdict), id="verdict", className=f"verdict {verdict.tone}"),
+            html.Div(verdict.announced, id="verdict-spoken", className="unseen", role="status"),
             html.Dl(found["tiles"], id="tiles", className="tiles"),
             card(
                 "Receivers",

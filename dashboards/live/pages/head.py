@@ -76,12 +76,11 @@ def head(page: str, prefix: str, state: Mapping[str, Any], view: View, said: Seq
                         html.Span(
                             state["shape"], id=f"{prefix}state-shape", className="shape", **{"aria-hidden": "true"}
                         ),
-                        html.Span(state["word"], id=f"{prefix}state-word"),
+                        html.Span(state["word"], id=f"{prefix}state-word", role="status"),
                         html.Small(state["reason"], id=f"{prefix}state-reason"),
                     ],
                     id=f"{prefix}state",
                     className=f"pill {state['tone']}",
-                    role="status",
                 ),
                 html.Span(className="space"),
                 html.Span(taken(view), id=f"{prefix}taken", className="taken"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heliograph.dashboards.live.store import Service, Status, View
 from heliograph.dashboards.words import BEHAVIOUR, CALM, HEALTH, Tone
 from heliograph.monitor.behaviour import Behaviour
-from heliograph.monitor.fleet import ReceiverRow, worst_instances
+from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
 from heliograph.monitor.model import Health
 
 __all__ = ["Verdict", "clause", "troubled", "verdict"]
@@ -23,6 +23,13 @@ class Verdict:
     tone: Tone
     headline: str
     more: str
+    spoken: str = ""
+    """The same for screen readers, without figures: it changes only when a state does. Empty: the headline."""
+
+    @property
+    def announced(self) -> str:
+        """The text that a screen reader announces when it changes."""
+        return self.spoken or self.headline
 
 
 def troubled(rows: Sequence[ReceiverRow]) -> list[ReceiverRow]:
@@ -53,13 +60,26 @@ def verdict(view: View, status: Status) -> Verdict:
         if healthy:
             more.append(_others(healthy))
         tone: Tone = "bad" if "bad" in tones else "watch"
-        return Verdict(tone, f"{clause(bad[0], view.rows)}: {bad[0].reason}", " · ".join(more))
+        headline = f"{clause(bad[0], view.rows)}: {bad[0].reason}"
+        return Verdict(tone, headline, " · ".join(more), _spoken(bad, silent))
     if silent:
         first, *rest = silent
         more = [f"{row.name} is {HEALTH[row.health].text}" for row in rest]
         tone = "bad" if any(HEALTH[row.health].tone == "bad" for row in silent) else "watch"
-        return Verdict(tone, f"{first.name} is {HEALTH[first.health].text}: {first.reason}", " · ".join(more))
+        headline = f"{first.name} is {HEALTH[first.health].text}: {first.reason}"
+        return Verdict(tone, headline, " · ".join(more), _spoken((), silent))
     return _well(view)
+
+
+def _spoken(bad: Sequence[ReceiverRow], silent: Sequence[InstanceRow]) -> str:
+    """Name what is in trouble, the worst class first and then by name, so that equal states give equal words."""
+    found = [(BEHAVIOUR[row.behaviour], row.instance) for row in bad]
+    found += [(HEALTH[row.health], row.name) for row in silent]
+    ordered = sorted(found, key=lambda item: (item[0].tone != "bad", -item[0].rank, item[1]))
+    parts = [f"{name} is {word.text}" for word, name in ordered[:_NAMED]]
+    if len(ordered) > _NAMED:
+        parts.append(f"{len(ordered) - _NAMED} more in trouble")
+    return "; ".join(parts)
 
 
 def _well(view: View) -> Verdict:
