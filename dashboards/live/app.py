@@ -17,18 +17,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
-from heliograph.dashboards.live.pages import command, fleet, lab, receiver
+from heliograph.dashboards.live.pages import command, fleet, lab, receiver, topic
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
 from heliograph.dashboards.live.pages.parts import harmless
-from heliograph.dashboards.live.pages.verdict import verdict
+from heliograph.dashboards.live.pages.verdict import old, verdict
 from heliograph.dashboards.live.series import EVERYTHING
 from heliograph.dashboards.live.store import Store, View, status_of
 from heliograph.dashboards.live.uploads import NotALog, Uploads
@@ -39,8 +39,29 @@ __all__ = ["Easel", "create", "first_page", "page_at", "refresh"]
 _Choice = TypeVar("_Choice", bound=Hashable)
 
 _MOST_CHOICES = 32
-_SELECTIONS = {"": ("groups", "kind"), "rx-": receiver.CHOICES, "lab-": lab.CHOICES, "act-": command.CHOICES}
+_SELECTIONS = {
+    "": ("groups", "kind"),
+    "tp-": topic.CHOICES,
+    "rx-": receiver.CHOICES,
+    "lab-": lab.CHOICES,
+    "act-": command.CHOICES,
+}
 """Ids of the selections in the address, by the prefix of the page."""
+
+
+class _OfOne(NamedTuple):
+    """A page of one object: its module, the start of its ids, and whether it shows the stages of the latency."""
+
+    page: Any
+    prefix: str
+    needs_stages: bool = False
+
+
+_OF_ONE: Mapping[str, _OfOne] = {
+    "/topic": _OfOne(topic, "tp-"),
+    "/receiver": _OfOne(receiver, "rx-", needs_stages=True),
+}
+"""By address."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
 
 
@@ -108,10 +129,11 @@ def page_at(
     if path == "/control":
         ordered, more = command.order(values, view, control) if control else (command.Order(), [])
         return harmless(command.layout(view, state, ordered, control, [*said, *more]))
-    if path == "/receiver":
-        store.need_stages()
-        one, more = receiver.choice(values, view)
-        return harmless(receiver.layout(view, state, one, [*said, *more]))
+    if (one := _OF_ONE.get(path)) is not None:
+        if one.needs_stages:
+            store.need_stages()
+        picked, more = one.page.choice(values, view)
+        return harmless(one.page.layout(view, state, picked, [*said, *more]))
     if path not in PAGES:
         said.append(refused("Page", path, "does not exist; this is the first page"))
     choice, more = fleet.choice(values, view)
@@ -201,7 +223,8 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
         choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
         return refresh(store, easel, choice, _seen(stamp, "ask"), clock=clock)
 
-    _add_receiver(app, store, clock)
+    for one in _OF_ONE.values():
+        _add_one(app, store, clock, one)
     _add_lab(app, store, uploads, clock)
     _add_control(app, store, control, clock)
     for prefix, choices in _SELECTIONS.items():
@@ -243,25 +266,30 @@ def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:
     )
 
 
-def _add_receiver(app: Dash, store: Store, clock: Callable[[], int]) -> None:
-    """Add the callback of the page of one receiver."""
-    easel: Easel[receiver.Choice] = Easel(receiver.parts)
+def _add_one(app: Dash, store: Store, clock: Callable[[], int], one: _OfOne) -> None:
+    """Add the callback of a page of one object."""
+    page, prefix = one.page, one.prefix
+    verdict_place = f"{prefix}verdict"
+    easel: Easel[Any] = Easel(page.parts)
 
     @app.callback(
-        output={name: Output(name, prop) for name, prop in receiver.PLACES.items()}
-        | {"rx-stamp": Output("rx-stamp", "data"), "rx-taken": Output("rx-taken", "children")},
-        inputs={"_": Input("rx-ask", "data"), "given": {name: Input(name, "value") for name in receiver.CHOICES}},
-        state={"stamp": State("rx-stamp", "data")},
+        output={name: Output(name, prop) for name, prop in page.PLACES.items()}
+        | {f"{prefix}stamp": Output(f"{prefix}stamp", "data"), f"{prefix}taken": Output(f"{prefix}taken", "children")},
+        inputs={"_": Input(f"{prefix}ask", "data"), "given": {name: Input(name, "value") for name in page.CHOICES}},
+        state={"stamp": State(f"{prefix}stamp", "data")},
         prevent_initial_call=True,
     )
-    def on_receiver_ask(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        store.need_stages()
+    def on_ask_of_one(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
+        if one.needs_stages:
+            store.need_stages()
         view = store.view
-        answer = _current(store, clock, "rx-")
-        if _seen(stamp, "rx-ask") == view.sequence:
-            return answer | dict.fromkeys(receiver.PLACES, no_update)
-        name, stream = (str(given.get(name) or "") for name in receiver.CHOICES)
-        return answer | dict(easel.parts(view, receiver.Choice(name, stream)))
+        answer = _current(store, clock, prefix)
+        aged = old(answer[f"{prefix}stamp"])
+        if _seen(stamp, f"{prefix}ask") == view.sequence:
+            answer |= dict.fromkeys(page.PLACES, no_update)
+        else:
+            answer |= easel.parts(view, page.Choice(*(str(given.get(name) or "") for name in page.CHOICES)))
+        return answer if aged is None else answer | {verdict_place: harmless(aged)}
 
 
 def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]) -> None:

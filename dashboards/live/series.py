@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heliograph.dashboards.live.receiving import Receiving
+from heliograph.dashboards.live.sending import Sending
 from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.latency import grew, percentiles
 from heliograph.monitor.latency import merged as all_of
@@ -89,6 +90,8 @@ class Point:
     """Range over the receivers of the group; None: the clocks of one of them are not known."""
     receiving: Mapping[str, Receiving] = field(default_factory=dict)
     """Further data of each receiving instance, by name."""
+    sending: Mapping[str, Sending] = field(default_factory=dict)
+    """Data of each sent stream, by stream."""
 
     def without_cells(self) -> Point:
         """Return the point without histogram cells, to keep it for a long time."""
@@ -127,6 +130,7 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
         recovered_count=counts,
         shifts=shifts,
         receiving={},
+        sending={},
     )
 
 

@@ -16,8 +16,16 @@ from enum import StrEnum
 from queue import SimpleQueue
 
 from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
+from heliograph.dashboards.live.sending import sending
 from heliograph.dashboards.live.series import HISTOGRAMS, Point, point
-from heliograph.monitor.fleet import InstanceRow, ReceiverRow, instances, receivers
+from heliograph.monitor.fleet import (
+    InstanceRow,
+    ReceiverRow,
+    TransmitterRow,
+    instances,
+    receivers,
+    transmitters,
+)
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
@@ -51,6 +59,8 @@ class View:
     """Receivers as their sources see them, worst first."""
     streams: tuple[StreamRow, ...] = ()
     """Sent streams, by instance."""
+    transmitters: tuple[TransmitterRow, ...] = ()
+    """Sent topics, by instance and topic."""
     losses: tuple[LossRow, ...] = ()
     """Unrecoverable losses that the instances keep, latest first."""
     instances: tuple[InstanceRow, ...] = ()
@@ -191,7 +201,8 @@ class Store:
         rows = tuple(receivers(before, now, self._watcher))
         known = tuple(worst(receivers_of(now, before)))
         if before is not None and (new := point(before, now)) is not None:
-            self._points.append(replace(new, receiving=receiving(before, now, rows, known)))
+            own = receiving(before, now, rows, known)
+            self._points.append(replace(new, receiving=own, sending=sending(before, now, known)))
             if len(self._points) > self._cells:
                 old = len(self._points) - self._cells - 1
                 self._points[old] = self._points[old].without_cells()
@@ -206,6 +217,7 @@ class Store:
             rows=rows,
             known=known,
             streams=tuple(streams(before, now)),
+            transmitters=tuple(transmitters(before, now)),
             losses=tuple(losses(now)),
             instances=tuple(instances(before, now)),
             heard_ns=max((instance.heartbeat_ns for instance in now.instances), default=0),

@@ -34,6 +34,7 @@ from tests.ports import free_port
 
 PAGES = {
     "fleet": "",
+    "topic": "topic?topic=PRICES.A",
     "receiver": "receiver?instance=slow",
     "lab": "lab?lines=receiver:slow&lines=all",
     "control": "control",

@@ -12,8 +12,18 @@ from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.series import Point
 from heliograph.engine.catalogue.outside import Output, outside
 
-__all__ = ["add_line", "note_rest", "receiver_colours", "times", "topic_colours"]
+__all__ = [
+    "MOST_LINES",
+    "add_history",
+    "add_left",
+    "add_line",
+    "note_rest",
+    "receiver_colours",
+    "times",
+    "topic_colours",
+]
 
+_HISTORY = "rgba(58,134,200,0.20)"
 MOST_LINES = 12
 """Largest number of topics or receivers in a readable chart."""
 
@@ -95,3 +105,27 @@ def add_line(
         connectgaps=False,
         showlegend=legend,
     )
+
+
+def add_history(figure: go.Figure, x: Sequence[str], depth: Sequence[float | None]) -> None:
+    """Add the history as a band from the sender, at 0, to its oldest packet, if its depth is known."""
+    if all(value is None for value in depth):
+        return
+    figure.add_scatter(
+        x=x,
+        y=depth,
+        name="history",
+        mode="lines",
+        fill="tozeroy",
+        fillcolor=_HISTORY,
+        line={"color": theme.FAINT, "width": 1},
+        hovertemplate="%{y:,.0f} packets",
+    )
+
+
+def add_left(figure: go.Figure, x: Sequence[str], behind: Sequence[float | None], *, legend: bool = True) -> None:
+    """Add a cross at each position whose packets have left the history, if there is one."""
+    if any(value is not None for value in behind):
+        marker = {"symbol": "x", "size": 8, "color": theme.BAD}
+        name = "has left the history"
+        figure.add_scatter(x=x, y=behind, name=name, mode="markers", marker=marker, hoverinfo="skip", showlegend=legend)

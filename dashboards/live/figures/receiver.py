@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
-from heliograph.dashboards.live.figures.lines import add_line, times
+from heliograph.dashboards.live.figures.lines import add_history, add_left, add_line, times
 from heliograph.dashboards.live.receiving import REST, STAGES, Position, Receiving
 from heliograph.dashboards.live.series import Point
 from heliograph.monitor.localise import PLACES
 
 __all__ = ["lag", "located", "position", "queue", "stages"]
 
-_HISTORY = "rgba(58,134,200,0.20)"
 _STAGE_COLOURS = {**dict(zip(STAGES, theme.SERIES, strict=False)), REST: theme.FAINT}
 _PLACE_COLOURS = dict(zip(PLACES, theme.SERIES, strict=False))
 
@@ -38,26 +37,14 @@ def position(points: Sequence[Point], name: str, stream: str) -> go.Figure:
         return [value(item) if item is not None else None for item in found]
 
     depth = line(lambda item: item.depth)
-    if any(value is not None for value in depth):
-        figure.add_scatter(
-            x=x,
-            y=depth,
-            name="history",
-            mode="lines",
-            fill="tozeroy",
-            fillcolor=_HISTORY,
-            line={"color": theme.FAINT, "width": 1},
-            hovertemplate="%{y:,.0f} packets",
-        )
+    add_history(figure, x, depth)
     unit = ",.0f packets behind"
     add_line(figure, x, line(lambda item: item.behind), "receiver", theme.SERIES[1], unit=unit, width=2)
     reported = line(lambda item: item.reported)
     if any(value is not None for value in reported):
         add_line(figure, x, reported, "as reported", theme.SERIES[3], unit=unit, dash="dot")
     outside = line(lambda item: item.behind if (item.margin or 0) < 0 else None)
-    if any(value is not None for value in outside):
-        marker = {"symbol": "x", "size": 8, "color": theme.BAD}
-        figure.add_scatter(x=x, y=outside, name="has left the history", mode="markers", marker=marker, hoverinfo="skip")
+    add_left(figure, x, outside)
     return figure
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dash import html
 
 from heliograph.dashboards.live.pages import numbers
-from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, table
+from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, of_stream, table
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone, Word
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow
@@ -109,7 +109,7 @@ def _stream(row: StreamRow) -> html.Tr:
         [
             html.Td(badge(word)),
             html.Td(html.Strong(row.instance)),
-            cell(row.stream, "muted"),
+            html.Td(of_stream(row.stream)),
             cell(f"{numbers.size(row.bytes_per_s)}/s", "n"),
             cell(_rate(row.rate, "no limit"), "n"),
             cell(_rate(row.rate_decided, numbers.NONE), "n"),

@@ -18,7 +18,7 @@ from heliograph.dashboards.live.figures.throughput import throughput
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import card, graph, named, tile
+from heliograph.dashboards.live.pages.parts import card, chart, named, tile
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
 from heliograph.dashboards.live.store import View
@@ -31,6 +31,7 @@ PLACES = (
     "tiles",
     "receivers",
     "topics",
+    "carried",
     "known",
     "streams",
     "throughput",
@@ -75,6 +76,7 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
         "tiles": _tiles(view),
         "receivers": tables.receivers(view),
         "topics": tables.topics(view).children,
+        "carried": tables.carried(view),
         "known": control.known(view),
         "streams": control.streams(view),
         "throughput": throughput(points),
@@ -136,6 +138,7 @@ def layout(
                 html.Div(found["receivers"], id="receivers"),
                 html.Details(found["topics"], id="topics", className="twin"),
             ),
+            card("Topics", "worst first; with their senders", html.Div(found["carried"], id="carried")),
             card(
                 "Congestion control",
                 "receivers as their sources see them, worst first; rates of the streams",
@@ -144,13 +147,13 @@ def layout(
             ),
             html.Div(
                 [
-                    _chart("throughput", "Throughput by topic", "solid: sent; dotted: delivered per receiver", found),
-                    _chart("naks", "Repair requests by receiver", "sequence numbers requested (NAKs)", found),
-                    _chart("losses", "Loss by receiver", "lines: packets missed; triangles: packets lost", found),
-                    _chart(
+                    chart("throughput", "Throughput by topic", "solid: sent; dotted: delivered per receiver", found),
+                    chart("naks", "Repair requests by receiver", "sequence numbers requested (NAKs)", found),
+                    chart("losses", "Loss by receiver", "lines: packets missed; triangles: packets lost", found),
+                    chart(
                         "latency", "Latency over time", "from submit to delivery", found, _group_choice(found, chosen)
                     ),
-                    _chart(
+                    chart(
                         "spectrum",
                         "Percentile spectrum",
                         "last minute; every nine has the same width",
@@ -169,13 +172,6 @@ def layout(
             ),
         ]
     )
-
-
-def _chart(place: str, title: str, note: str, found: Mapping[str, Any], beside: Any = None) -> html.Section:
-    twin = html.Details(
-        [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin"
-    )
-    return card(title, note, graph(place, found[place], title), twin, beside=beside)
 
 
 def _group_choice(found: Mapping[str, Any], chosen: Choice) -> html.Div:

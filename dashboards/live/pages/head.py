@@ -12,8 +12,15 @@ from heliograph.dashboards.live.store import Service, Status, View
 
 __all__ = ["PAGES", "head", "notes", "stamp", "taken"]
 
-PAGES: Mapping[str, str] = {"/": "Fleet", "/receiver": "Receiver", "/lab": "Latency lab", "/control": "Control"}
-"""Address and name of each page."""
+PAGES: Mapping[str, str] = {
+    "/": "Fleet",
+    "/topic": "Topic",
+    "/receiver": "Receiver",
+    "/congestion": "Congestion",
+    "/lab": "Latency lab",
+    "/control": "Control",
+}
+"""Address and name of each page, in the order of the links on every page."""
 
 _STATES: Mapping[Service, tuple[str, str, str]] = {
     Service.STARTING: ("starting", "◌", "idle"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["count", "latency", "rate", "ratio", "seconds", "size"]
+from datetime import datetime
+
+__all__ = ["NONE", "count", "latency", "moment", "rate", "ratio", "seconds", "size"]
 
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e4, "k"))
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -63,3 +65,9 @@ def size(value: float) -> str:
         if value >= step:
             return f"{value / step:.1f} {unit}"
     return f"{value:.0f} B" if value else "0"
+
+
+def moment(time_ns: int, newest_ns: int) -> str:
+    """Return a time as text, with the date when it is not that of the newest sample."""
+    found, newest = (datetime.fromtimestamp(ns / 1e9) for ns in (time_ns, newest_ns))
+    return found.strftime("%H:%M:%S" if found.date() == newest.date() else "%Y-%m-%d %H:%M:%S")

@@ -12,7 +12,23 @@ from dash.development.base_component import Component
 from heliograph.dashboards.words import Word
 from heliograph.engine.catalogue.outside import outside
 
-__all__ = ["badge", "card", "cell", "gauge", "graph", "harmless", "named", "of_receiver", "spark", "table", "tile"]
+__all__ = [
+    "badge",
+    "card",
+    "cell",
+    "chart",
+    "gauge",
+    "graph",
+    "harmless",
+    "named",
+    "of_receiver",
+    "of_stream",
+    "of_topic",
+    "picker",
+    "spark",
+    "table",
+    "tile",
+]
 
 _FULL = 0.8
 _HALF = 0.5
@@ -76,10 +92,30 @@ def tile(title: str, value: str, note: str, tone: str = "") -> html.Div:
     return html.Div([html.Dt(title), html.Dd([value, html.Small(note)])], className=f"tile {tone}".strip())
 
 
+def _link(shown: str, page: str, **values: str) -> html.Strong:
+    chosen = "&".join(f"{name}={quote(value, safe='', errors='replace')}" for name, value in values.items())
+    return html.Strong(dcc.Link(shown, href=f"{page}?{chosen}", refresh=False))
+
+
 def of_receiver(name: str) -> html.Strong:
     """The name of a receiver, which opens its page."""
-    address = f"/receiver?instance={quote(name, safe='', errors='replace')}"
-    return html.Strong(dcc.Link(name, href=address, refresh=False))
+    return _link(name, "/receiver", instance=name)
+
+
+def of_topic(topic: str, stream: str) -> html.Strong:
+    """The name of a topic, which opens its page."""
+    return _link(topic, "/topic", topic=topic, stream=stream)
+
+
+def of_stream(stream: str, shown: str = "") -> html.Strong:
+    """The name of a stream, or another text, which opens the page of its congestion control."""
+    return _link(shown or stream, "/congestion", stream=stream)
+
+
+def picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: str, empty: str) -> html.Div:
+    """A labelled list of choices; `empty` is shown without a choice."""
+    box = dcc.Dropdown(id=place, options=list(options), value=value or None, placeholder=empty)
+    return named(name, html.Label(name, htmlFor=place), box, kind="picker")
 
 
 def named(name: str, *body: Any, kind: str) -> html.Div:
@@ -92,6 +128,22 @@ def graph(place: str, figure: Any, title: str, height: str = "240px") -> html.Di
     style = {"height": height}
     drawn = dcc.Graph(id=place, figure=figure, className="graph", style=style, config={"displayModeBar": False})
     return html.Div(drawn, role="img", **{"aria-label": f"Chart: {title}"})
+
+
+def chart(
+    place: str, title: str, note: Any, found: Mapping[str, Any], beside: Any = None, height: str = "240px"
+) -> html.Section:
+    """A titled chart with the table of its values.
+
+    Args:
+        place: Id of the chart; that of its table ends with "-twin".
+        found: Contents by id.
+        beside: A choice beside the title.
+    """
+    twin = html.Details(
+        [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin scroll"
+    )
+    return card(title, note, graph(place, found[place], title, height), twin, beside=beside)
 
 
 _SHOWN = ("children", "title", "aria-label", "label")

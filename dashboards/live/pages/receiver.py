@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
-from dash import dcc, html
+from dash import html
 
 from heliograph.dashboards.live.figures.receiver import lag, located, position, queue, stages
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import badge, card, cell, graph, named, table, tile
-from heliograph.dashboards.live.pages.verdict import clause
+from heliograph.dashboards.live.pages.numbers import moment
+from heliograph.dashboards.live.pages.parts import badge, card, cell, chart, picker, table, tile
+from heliograph.dashboards.live.pages.verdict import clause, old
 from heliograph.dashboards.live.receiving import STAGES, Receiving
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone
@@ -159,16 +159,16 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
             *head("/receiver", "rx-", state, view, said),
             html.Div(
                 [
-                    _picker("rx-instance", "Receiver", found["rx-instance"], chosen.instance, "none"),
-                    _picker("rx-stream", "Stream", found["rx-stream"], chosen.stream, "stream of the worst topic"),
+                    picker("rx-instance", "Receiver", found["rx-instance"], chosen.instance, "none"),
+                    picker("rx-stream", "Stream", found["rx-stream"], chosen.stream, "stream of the worst topic"),
                 ],
                 className="controls",
             ),
-            html.Div(found["rx-verdict"], id="rx-verdict"),
+            html.Div(old(state) or found["rx-verdict"], id="rx-verdict"),
             html.Dl(found["rx-tiles"], id="rx-tiles", className="tiles"),
             html.Div(
                 [
-                    *(_chart(place, found) for place in _CHARTS),
+                    *(chart(place, title, note, found) for place, (title, note) in _CHARTS.items()),
                     card(
                         "Unrecoverable losses",
                         "by stream and cause, latest first; kept while the instance runs",
@@ -192,29 +192,10 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
     )
 
 
-def _chart(place: str, found: Mapping[str, Any]) -> html.Section:
-    title, note = _CHARTS[place]
-    twin = html.Details(
-        [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin scroll"
-    )
-    return card(title, note, graph(place, found[place], title), twin)
-
-
-def _picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: str, empty: str) -> html.Div:
-    box = dcc.Dropdown(id=place, options=list(options), value=value or None, placeholder=empty)
-    return named(name, html.Label(name, htmlFor=place), box, kind="picker")
-
-
-def _moment(time_ns: int, own: View) -> str:
-    """Return a time as text, with the date when it is not that of the sample."""
-    moment, newest = (datetime.fromtimestamp(ns / 1e9) for ns in (time_ns, own.time_ns))
-    return moment.strftime("%H:%M:%S" if moment.date() == newest.date() else "%Y-%m-%d %H:%M:%S")
-
-
 def _since(since_ns: int, own: View) -> str:
     if not since_ns:
         return "Since when is not known: there is only one observation."
-    return f"Since {_moment(since_ns, own)}."
+    return f"Since {moment(since_ns, own.time_ns)}."
 
 
 def _verdict(own: View, name: str) -> html.Section:
@@ -361,7 +342,11 @@ def _losses_twin(own: View, name: str) -> html.Table:
     rows = [
         (
             f"{place}: {LOCATIONS[place]}",
-            (numbers.count(sum(count for _, count in found)), _moment(found[0][0], own), _moment(found[-1][0], own)),
+            (
+                numbers.count(sum(count for _, count in found)),
+                moment(found[0][0], own.time_ns),
+                moment(found[-1][0], own.time_ns),
+            ),
         )
         for place, found in sorted(seen.items())
     ]
@@ -390,8 +375,8 @@ def _lost(own: View) -> html.Div:
                 cell(numbers.count(row.observations), "n"),
                 cell(numbers.count(row.packets), "n loud"),
                 cell(numbers.count(row.longest), "n"),
-                cell(_moment(row.first_ns, own)),
-                cell(_moment(row.last_ns, own)),
+                cell(moment(row.first_ns, own.time_ns)),
+                cell(moment(row.last_ns, own.time_ns)),
                 cell(f"{row.first_sequence:,} to {row.last_sequence:,}", "muted"),
                 cell(row.stream, "muted"),
             ]
@@ -419,7 +404,7 @@ def _actions(own: View) -> html.Div:
             [
                 html.Td(badge(ACTION[row.action])),
                 cell(row.instance),
-                cell(_moment(row.since_ns, own) if row.since_ns else numbers.NONE),
+                cell(moment(row.since_ns, own.time_ns) if row.since_ns else numbers.NONE),
                 cell(numbers.count(row.suspensions), "n"),
                 cell(numbers.count(row.naks_shed), "n"),
                 cell(numbers.seconds(row.blame_ns / 1e9), "n"),

@@ -9,14 +9,14 @@ from typing import Any
 from dash import html
 
 from heliograph.dashboards.live.pages import numbers
-from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, spark, table
+from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, of_topic, spark, table
 from heliograph.dashboards.live.series import Point
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
-from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
+from heliograph.monitor.fleet import InstanceRow, ReceiverRow, TransmitterRow, worst_instances
 from heliograph.monitor.model import Event
 
-__all__ = ["events", "instances", "receivers", "topics", "twin"]
+__all__ = ["carried", "events", "instances", "receivers", "topics", "twin"]
 
 MOST_ROWS = 40
 MOST_EVENTS = 60
@@ -27,6 +27,7 @@ _SEVERITY: Mapping[str, Word] = {
     "warning": Word("warning", "▲", "watch", 1),
     "error": Word("error", "■", "bad", 2),
 }
+_NOBODY = Word("no receivers", "○", "idle", 0)
 _RECEIVER_HEADS = (
     ("State", ""),
     ("Receiver", ""),
@@ -109,7 +110,7 @@ def topics(view: View) -> html.Details:
             [
                 html.Td(badge(BEHAVIOUR[row.behaviour])),
                 cell(row.instance),
-                cell(row.topic),
+                html.Td(of_topic(row.topic, row.stream)),
                 cell(row.transmitter or row.stream),
                 cell(numbers.rate(row.sent_per_s), "n"),
                 cell(numbers.rate(row.delivered_per_s), "n"),
@@ -127,6 +128,55 @@ def topics(view: View) -> html.Details:
     note = f"Each topic of each receiver ({len(view.rows)})"
     return html.Details(
         [html.Summary(note), table(heads, rows, "Receivers by topic, worst first")], className="twin", id="each-topic"
+    )
+
+
+def carried(view: View) -> html.Div:
+    """One line per topic of a stream, that of the worst receiver first."""
+    heads = (
+        ("State", ""),
+        ("Topic", ""),
+        ("From", ""),
+        ("Sent/s", "n"),
+        ("Receivers", "n"),
+        ("Behind", "n"),
+        ("Lost", "n"),
+        ("Worst receiver", ""),
+        ("Stream", ""),
+    )
+    rows: dict[tuple[str, str], list[ReceiverRow]] = {}
+    for row in view.rows:
+        rows.setdefault((row.topic, row.stream), []).append(row)
+    sent = {(row.topic, row.stream): row for row in view.transmitters}
+    places = list(dict.fromkeys([*rows, *sent]))
+    if not places:
+        return html.Div(html.P("No topic in reach.", className="nothing"))
+    lines = [_carried(*place, rows.get(place, []), sent.get(place)) for place in places[:MOST_ROWS]]
+    body: list[Any] = [table(heads, lines, "Topics, worst first")]
+    if len(places) > MOST_ROWS:
+        body.append(html.P(f"and {len(places) - MOST_ROWS} more in a better state", className="more"))
+    return html.Div(body)
+
+
+def _carried(topic: str, stream: str, rows: Sequence[ReceiverRow], sent: TransmitterRow | None) -> html.Tr:
+    worst = rows[0] if rows else None
+    word = BEHAVIOUR[worst.behaviour] if worst else _NOBODY
+    lost = sum(row.lost for row in rows)
+    name = sent.instance if sent else rows[0].transmitter or "out of reach"
+    lag = max((row.lag_seconds for row in rows if row.lag_seconds is not None), default=None)
+    return html.Tr(
+        [
+            html.Td(badge(word)),
+            html.Td(of_topic(topic, stream)),
+            cell(name),
+            cell(numbers.rate(sent.sent_per_s if sent else rows[0].sent_per_s), "n"),
+            cell(numbers.count(len(rows)), "n"),
+            cell(numbers.seconds(lag), "n"),
+            cell(numbers.count(lost), "n loud" if lost else "n"),
+            html.Td(of_receiver(worst.instance)) if worst else cell(numbers.NONE),
+            cell(stream, "muted"),
+        ],
+        className=word.tone,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from dash import html
 
 from heliograph.dashboards.live.store import Service, Status, View
 from heliograph.dashboards.words import BEHAVIOUR, CALM, HEALTH, Tone
@@ -11,9 +14,10 @@ from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
 from heliograph.monitor.model import Health
 
-__all__ = ["Verdict", "clause", "troubled", "verdict"]
+__all__ = ["Verdict", "clause", "old", "troubled", "verdict"]
 
 _NAMED = 3
+_OLD = "The data on this page is old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ def verdict(view: View, status: Status) -> Verdict:
             "idle", "No running instance found", f"{status.reason}; the page shows instances as soon as they start"
         )
     if status.service is Service.STALE:
-        return Verdict("watch", "The data on this page is old", status.reason)
+        return Verdict("watch", _OLD, status.reason)
     bad = troubled(view.rows)
     gone = [row for row in view.instances if row.health in {Health.DEAD, Health.DAMAGED, Health.STALE}]
     silent = [row for row in gone if row.name not in {item.instance for item in bad}]
@@ -80,6 +84,17 @@ def _spoken(bad: Sequence[ReceiverRow], silent: Sequence[InstanceRow]) -> str:
     if len(ordered) > _NAMED:
         parts.append(f"{len(ordered) - _NAMED} more in trouble")
     return "; ".join(parts)
+
+
+def old(state: Mapping[str, Any]) -> html.Section | None:
+    """Return the first line of a page whose data is old; None while it is not.
+
+    Args:
+        state: The stamp of the view.
+    """
+    if state["word"] != Service.STALE:
+        return None
+    return html.Section([html.H1(_OLD), html.P(state["reason"])], className="verdict watch")
 
 
 def _well(view: View) -> Verdict:
