@@ -23,7 +23,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
-from heliograph.dashboards.live.pages import command, fleet, lab, receiver, topic
+from heliograph.dashboards.live.pages import command, congestion, fleet, lab, receiver, topic
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
@@ -43,6 +43,7 @@ _SELECTIONS = {
     "": ("groups", "kind"),
     "tp-": topic.CHOICES,
     "rx-": receiver.CHOICES,
+    "cc-": congestion.CHOICES,
     "lab-": lab.CHOICES,
     "act-": command.CHOICES,
 }
@@ -60,6 +61,7 @@ class _OfOne(NamedTuple):
 _OF_ONE: Mapping[str, _OfOne] = {
     "/topic": _OfOne(topic, "tp-"),
     "/receiver": _OfOne(receiver, "rx-", needs_stages=True),
+    "/congestion": _OfOne(congestion, "cc-"),
 }
 """By address."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')

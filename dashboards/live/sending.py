@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from heliograph.dashboards.live.receiving import REST
 from heliograph.monitor.joining import Interval, value_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream
@@ -25,6 +26,7 @@ WAITS: Mapping[str, str] = {
     "repairs": "for repairs, which are sent first",
     "history": "for acknowledgements: the history is full",
     "room": "for room in the channel",
+    REST: "for the rate, for repairs or for a window",
 }
 """Reasons for which data waits to be sent, and their descriptions."""
 DECISIONS: Mapping[str, str] = {
@@ -178,6 +180,8 @@ def _waits(
     interval: Interval, owner: InstanceState, item: ObjectState, topics: Iterable[ObjectState]
 ) -> dict[str, float]:
     """Return the share of the interval that data waited, by reason; reasons without a wait are absent."""
-    found = {name: interval.rate(owner, item, f"wait_time_{name}") / 1e9 for name in WAITS if name != "credit"}
+    found = {name: interval.rate(owner, item, f"wait_time_{name}") / 1e9 for name in WAITS}
+    divided = sum(found[name] for name in ("rate", "repairs", "window"))
+    found[REST] = interval.rate(owner, item, "rate_limited_time") / 1e9 if not divided else 0.0
     found["credit"] = max((interval.rate(owner, topic, "credit_wait_time") / 1e9 for topic in topics), default=0.0)
     return {name: min(1.0, share) for name in WAITS if (share := found[name]) > 0}

@@ -27,21 +27,32 @@ from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.store import Store
 from heliograph.monitor.latency import dense
-from heliograph.monitor.model import Histogram, ObjectState, Snapshot
+from heliograph.monitor.model import Event, Histogram, ObjectState, Snapshot
 from tests.dashboards.browsing import chromium, until
 from tests.dashboards.views import SECOND, Fleet
+from tests.fleet import RATE, RATE_DECIDED, STREAM
 from tests.ports import free_port
 
 PAGES = {
     "fleet": "",
     "topic": "topic?topic=PRICES.A",
     "receiver": "receiver?instance=slow",
+    "congestion": "congestion",
     "lab": "lab?lines=receiver:slow&lines=all",
     "control": "control",
 }
 LOOKS: Mapping[str, tuple[str, int]] = {"": ("light", 1440), "-dark": ("dark", 1440), "-phone": ("light", 400)}
 """Ground and width by the end of a file's name."""
 SECONDS = 90
+DECISIONS: Mapping[int, tuple[str, str, Mapping[str, int]]] = {
+    25: ("receiver_slow", "slow is slow: its buffer is full", {"value_millionths": 1_000_000}),
+    40: ("rate_changed", "rate lowered for lossy", {"from": 4_400_000, "to": RATE, "loss_millionths": 32_000}),
+    62: ("receiver_suspended", "slow is suspended for 30 s", {"value_millionths": 1_000_000, "duration_ms": 30_000}),
+    80: ("rate_changed", "rate lowered for lossy", {"from": RATE, "to": RATE_DECIDED, "loss_millionths": 21_000}),
+}
+"""Events of congestion control, by second."""
+RATES = ((0, 4_400_000, 9_000), (40, RATE, 32_000), (80, RATE_DECIDED, 21_000))
+"""Rate and the loss that decided it, from a second on."""
 DRAWN = """
 return document.querySelector('main') !== null
   && [...document.querySelectorAll('.graph')].every(it => it.querySelector('.main-svg'));
@@ -125,18 +136,34 @@ def grown(first: Snapshot, second: Snapshot, moment: int, share: float) -> Snaps
             old,
             pid=4000 + number,
             heartbeat_ns=time_ns,
-            objects=tuple(_grown(*pair, share) for pair in zip(old.objects, new.objects, strict=True)),
+            objects=tuple(_rated(_grown(*pair, share), moment) for pair in zip(old.objects, new.objects, strict=True)),
         )
         for number, (old, new) in enumerate(zip(first.instances, second.instances, strict=True))
     )
     events = first.events if moment == 0 else second.events if moment == SECONDS // 2 else ()
-    return Snapshot(time_ns, instances, tuple(replace(event, time_ns=time_ns) for event in events))
+    made = (_decision(first, moment),) if moment in DECISIONS else ()
+    return Snapshot(time_ns, instances, tuple(replace(event, time_ns=time_ns) for event in (*events, *made)))
+
+
+def _decision(first: Snapshot, moment: int) -> Event:
+    name, text, arguments = DECISIONS[moment]
+    feed = next(instance for instance in first.instances if instance.name == "feed")
+    labels = {"instance": "feed", "stream": STREAM}
+    return Event("feed", feed.incarnation, 100 + moment, 0, name, "info", labels, arguments, text)
 
 
 def _grown(old: ObjectState, new: ObjectState, share: float) -> ObjectState:
     values = {name: max(0, value + round((new.values[name] - value) * share)) for name, value in old.values.items()}
     histograms = {name: _more(one, new.histograms[name], share) for name, one in old.histograms.items()}
     return replace(old, values=values, histograms=histograms)
+
+
+def _rated(item: ObjectState, moment: int) -> ObjectState:
+    if item.scope != "tx_stream":
+        return item
+    rate, loss = next((rate, loss) for since, rate, loss in reversed(RATES) if since <= moment)
+    found = {"rate_limit": rate, "rate_decided": rate, "rate_loss": loss, "rate_decreases": moment // 40}
+    return replace(item, values={**item.values, **found})
 
 
 def _more(old: Histogram, new: Histogram, share: float) -> Histogram:

@@ -11,7 +11,14 @@ import pytest
 
 from tests.dashboards.browsing import Running, seen, served, until
 
-PAGES = {"": "state", "receiver": "rx-state", "lab": "lab-state", f"control?instance=feed+({os.getpid()})": "act-state"}
+PAGES = {
+    "": "state",
+    "topic?topic=PRICES.A": "tp-state",
+    "receiver": "rx-state",
+    "congestion": "cc-state",
+    "lab": "lab-state",
+    f"control?instance=feed+({os.getpid()})": "act-state",
+}
 """Address of each page, and the id of its state."""
 CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "spinbutton", "textbox"}
 LEAST_CONTRAST = 4.5

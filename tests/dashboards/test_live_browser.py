@@ -17,6 +17,7 @@ from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.hlog import head, line_of
 from tests.dashboards.browsing import Running, addresses, clicked, seen, served, start, until
+from tests.fleet import STREAM
 from tests.ports import free_port
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -182,6 +183,90 @@ def test_the_fleet_opens_a_receiver_by_keyboard_and_by_mouse(running: Running, d
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+TRACES = """
+return document.querySelectorAll('#' + arguments[0] + ' .scatterlayer .trace, #' + arguments[0] + ' .trace.bars').length
+"""
+
+
+def follow(driver: Any, selector: str) -> str:
+    """Press the tabulator until a link of the selection has the focus, then enter; return the address it leads to."""
+    from selenium.webdriver import ActionChains, Keys
+
+    script = "const it = document.activeElement; return it.matches(arguments[0]) ? it.href : ''"
+    before, wanted = driver.current_url, ""
+
+    def opened() -> bool:
+        """A new sample may take the focus between two keys."""
+        nonlocal wanted
+        here = driver.execute_script(script, selector)
+        wanted = here or wanted
+        ActionChains(driver).send_keys(Keys.ENTER if here else Keys.TAB).perform()
+        return bool(driver.current_url != before)
+
+    until(opened, f"the page of {selector}", 60)
+    assert driver.current_url == wanted
+    return wanted
+
+
+def test_the_keyboard_walks_from_the_fleet_to_topic_receiver_and_congestion(tmp_path: Path, driver: Any) -> None:
+    with served(tmp_path, token_file="0123456789abcdef-token") as page:
+        driver.get(page.url)
+        driver.find_element("name", "token").send_keys("0123456789abcdef-token\n")
+        until(lambda: "live" in seen(driver, "state"), "a live page")
+        address = follow(driver, "#carried a[href^='/topic?']")
+        until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic")
+        name = address.partition("topic=")[2].partition("&")[0]
+        assert name in seen(driver, "tp-verdict")
+        for chart in ("tp-race", "tp-rates"):
+            until(lambda chart=chart: driver.execute_script(TRACES, chart) >= 3, f"lines in {chart}")
+        before = seen(driver, "tp-taken")
+        until(lambda: seen(driver, "tp-taken") != before, "a newer sample")
+        address = follow(driver, "#tp-receivers a")
+        until(lambda: "live" in seen(driver, "rx-state"), "the page of the receiver")
+        assert seen(driver, "rx-verdict").startswith(f"{address.partition('instance=')[2]} ")
+        follow(driver, "#rx-topics a[href^='/topic?']")
+        until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic, from the receiver")
+        follow(driver, "#tp-source a")
+        until(lambda: "live" in seen(driver, "cc-state"), "the page of congestion control")
+        assert seen(driver, "cc-verdict").startswith("Data of feed waits")
+        until(lambda: driver.execute_script(TRACES, "cc-axis") >= 5, "lines in the chart")
+        follow(driver, "#cc-topics a")
+        until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic, from its stream")
+        outside = {url for url in addresses(driver) if not url.startswith(page.url)}
+        assert outside == set()
+        assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_the_mouse_walks_from_the_fleet_to_topic_receiver_and_congestion(running: Running, driver: Any) -> None:
+    driver.get(running.url)
+    until(lambda: "live" in seen(driver, "state"), "a live page")
+    until(lambda: clicked(driver, "#carried a[href*='PRICES.B']"), "the click on a topic")
+    until(lambda: "PRICES.B" in seen(driver, "tp-verdict"), "the topic")
+    assert driver.current_url == f"{running.url}topic?topic=PRICES.B&stream={STREAM}"
+    until(lambda: clicked(driver, "#tp-receivers a[href$=lossy]"), "the click on a receiver")
+    until(lambda: seen(driver, "rx-verdict").startswith("lossy "), "the receiver")
+    driver.back()
+    until(lambda: "PRICES.B" in seen(driver, "tp-verdict"), "the topic, by the way back")
+    until(lambda: clicked(driver, "#tp-source a"), "the click on the stream")
+    until(lambda: "feed" in seen(driver, "cc-verdict"), "the stream")
+    assert driver.current_url == f"{running.url}congestion?stream={STREAM}"
+    driver.find_element("link text", "Fleet").click()
+    until(lambda: clicked(driver, f"#streams a[href$='{STREAM}']"), "the click on the stream of the fleet")
+    until(lambda: "feed" in seen(driver, "cc-verdict"), "the stream, from the fleet")
+
+    driver.get(f"{running.url}topic?topic=NOPE")
+    until(lambda: 'Topic "NOPE" is not in reach' in seen(driver, "tp-address-notes"), "the message")
+    driver.get(f"{running.url}topic?topic=PRICES.C&stream={STREAM}")
+    until(lambda: "PRICES.C" in seen(driver, "tp-verdict"), "the topic of the address")
+    running._stopping.set()
+    for path, place in ((f"topic?topic=PRICES.C&stream={STREAM}", "tp-"), ("congestion", "cc-")):
+        driver.get(f"{running.url}{path}")
+        until(lambda place=place: "stale" in seen(driver, f"{place}state"), "the stale state")
+        wanted = "The data on this page is old"
+        until(lambda place=place, wanted=wanted: wanted in seen(driver, f"{place}verdict"), "the headline")
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
 def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, driver: Any) -> None:
     with served(tmp_path, control_token_file="fedcba9876543210-control") as page:
         driver.get(f"{page.url}control?instance=feed+({os.getpid()})&command=freeze")
@@ -200,7 +285,7 @@ def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, 
         until(lambda: 'Command "format" is not known.' in seen(driver, "act-address-notes"), "the message")
 
 
-@pytest.mark.parametrize("path", ["lab", "control", "receiver"])
+@pytest.mark.parametrize("path", ["lab", "control", "receiver", "topic", "congestion"])
 def test_a_page_fits_a_phone(path: str, running: Running, driver: Any) -> None:
     size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
