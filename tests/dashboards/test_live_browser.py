@@ -228,13 +228,14 @@ def test_the_keyboard_walks_from_the_fleet_to_topic_receiver_and_congestion(tmp_
         until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic, from the receiver")
         follow(driver, "#tp-source a")
         until(lambda: "live" in seen(driver, "cc-state"), "the page of congestion control")
-        assert seen(driver, "cc-verdict").startswith("Data of feed waits")
+        assert "of feed" in seen(driver, "cc-verdict")  # its data waits, or nothing holds it back
         until(lambda: driver.execute_script(TRACES, "cc-axis") >= 5, "lines in the chart")
         follow(driver, "#cc-topics a")
         until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic, from its stream")
         outside = {url for url in addresses(driver) if not url.startswith(page.url)}
         assert outside == set()
-        assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+        said = driver.get_log("browser")
+        assert [entry for entry in said if entry["level"] == "SEVERE" or "Security Policy" in entry["message"]] == []
 
 
 def test_the_mouse_walks_from_the_fleet_to_topic_receiver_and_congestion(running: Running, driver: Any) -> None:
