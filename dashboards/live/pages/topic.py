@@ -330,7 +330,7 @@ def _tiles(own: _Topic) -> list[html.Div]:
         tile("Largest lag", numbers.seconds(max(lags) if lags else None), "oldest message"),
         tile("Loss forecast", leaves, "by the source", "bad" if times or gone else ""),
         tile("Lost", numbers.count(lost), "messages", "bad" if lost else ""),
-        tile("Latency p99.9", numbers.latency(max(tails) if tails else None), "worst receiver"),
+        tile("Latency p99.9", numbers.latency(max(tails) if tails else None), "worst"),
     ]
 
 
