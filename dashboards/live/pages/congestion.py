@@ -156,7 +156,7 @@ def _longest(row: StreamRow, sent: Sending | None) -> tuple[str, float]:
 
 
 def _verdict(view: View, stream: str, row: StreamRow | None, sent: Sending | None) -> html.Section:
-    """What holds the stream back, in words, and the decision behind it."""
+    """The limits of the stream in words, and the decision behind them."""
     if row is None:
         text = f"{stream} is not sent in reach any more" if stream else "No sent stream in reach"
         return _section("idle", text, "Congestion control is seen at the sender, and no sender of it is in reach.")
