@@ -16,7 +16,7 @@ from heliograph.dashboards.live.access import SESSION_SECONDS, Access, content_p
 from heliograph.dashboards.live.app import create
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.web import AllowedHosts, guarded
-from tests.dashboards.test_live_browser import first_line, start
+from tests.dashboards.browsing import first_line, start
 from tests.dashboards.views import Fleet
 from tests.ports import free_port
 

@@ -18,7 +18,7 @@ from heliograph.engine import Instance
 from heliograph.monitor.control import Answer, NoAnswer
 from heliograph.monitor.model import Event, Health
 from heliograph.monitor.sampler import Sampler
-from tests.dashboards.test_live_browser import start
+from tests.dashboards.browsing import start
 from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
 from tests.dashboards.views import Fleet
