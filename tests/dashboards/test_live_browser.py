@@ -205,7 +205,7 @@ def follow(driver: Any, selector: str) -> str:
         ActionChains(driver).send_keys(Keys.ENTER if here else Keys.TAB).perform()
         return bool(driver.current_url != before)
 
-    until(opened, f"the page of {selector}", 60)
+    until(opened, f"the page of {selector}", 120)
     assert driver.current_url == wanted
     return wanted
 
@@ -217,20 +217,21 @@ def test_the_keyboard_walks_from_the_fleet_to_topic_receiver_and_congestion(tmp_
         until(lambda: "live" in seen(driver, "state"), "a live page")
         address = follow(driver, "#carried a[href^='/topic?']")
         until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic")
-        name = address.partition("topic=")[2].partition("&")[0]
-        assert name in seen(driver, "tp-verdict")
+        topic = address.partition("topic=")[2].partition("&")[0]
+        until(lambda: topic in seen(driver, "tp-verdict"), "its verdict")
         for chart in ("tp-race", "tp-rates"):
             until(lambda chart=chart: driver.execute_script(TRACES, chart) >= 3, f"lines in {chart}")
         before = seen(driver, "tp-taken")
         until(lambda: seen(driver, "tp-taken") != before, "a newer sample")
         address = follow(driver, "#tp-receivers a")
         until(lambda: "live" in seen(driver, "rx-state"), "the page of the receiver")
-        assert seen(driver, "rx-verdict").startswith(f"{address.partition('instance=')[2]} ")
+        name = address.partition("instance=")[2]
+        until(lambda: seen(driver, "rx-verdict").startswith(f"{name} "), "its verdict")
         follow(driver, "#rx-topics a[href^='/topic?']")
         until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic, from the receiver")
         follow(driver, "#tp-source a")
         until(lambda: "live" in seen(driver, "cc-state"), "the page of congestion control")
-        assert "of feed" in seen(driver, "cc-verdict")  # its data waits, or nothing holds it back
+        until(lambda: "of feed" in seen(driver, "cc-verdict"), "its verdict")  # data waits, or nothing holds it back
         until(lambda: driver.execute_script(TRACES, "cc-axis") >= 5, "lines in the chart")
         follow(driver, "#cc-topics a")
         until(lambda: "live" in seen(driver, "tp-state"), "the page of the topic, from its stream")
