@@ -3,6 +3,7 @@
     make demo                                        until Ctrl-C
     make demo DEMO_SECONDS=30 DEMO_HEADLESS=1        unattended
     make demo DEMO_SLOW=enforce                      a slow receiver is warned, suspended and readmitted (story.py)
+    make demo DEMO_STORE=1                           a message store, a late joiner, a durable subscriber (store.py)
 
 Steps: prepare (directory, ports, network), listen (capture, receivers, monitoring), feed, watch, stop the feed, let the
 receivers drain, reconcile while all processes run, end all processes, and run the Spark roll-up and report over the
@@ -11,7 +12,8 @@ prints the actions on it. The first Ctrl-C ends the watching, and the other step
 at once. In every case, no process, segment or namespace remains.
 
 The exit code is 0 when every residual is 0, every receiver got the messages that the reconciliation shows, the scenario
-of the slow receiver is complete where one was requested, and nothing failed.
+of the slow receiver is complete where one was requested, no subscriber of a store saw a gap or a duplicate, and nothing
+failed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -33,6 +35,8 @@ import reconciliation
 from children import Child, Children
 from network import Road, free_port, road
 from services import Places, Watchers
+from store import NAME as STORE
+from store import TOPIC, StoreScenario
 from story import Mode, Story
 
 TOP = Path(__file__).resolve().parents[2]
@@ -69,10 +73,15 @@ class Ending:
         self.asked = True
 
 
+def is_wanted(name: str) -> bool:
+    """Whether a variable of the environment is set, and not to 0."""
+    return os.environ.get(name, "") not in ("", "0")
+
+
 def wanted_seconds() -> float:
     """Duration: DEMO_SECONDS, otherwise until Ctrl-C, or 30 s when unattended (DEMO_HEADLESS=1)."""
     text = os.environ.get("DEMO_SECONDS", "")
-    headless = os.environ.get("DEMO_HEADLESS", "") not in ("", "0")
+    headless = is_wanted("DEMO_HEADLESS")
     try:
         seconds = float(text or (30.0 if headless else "inf"))
     except ValueError:
@@ -149,10 +158,23 @@ def start_feed(children: Children, way: Road, port: int, mode: Mode | None, plac
     return feed, re.findall(r"\d+", told["stream"])[-1]
 
 
+def start_store(children: Children, way: Road, port: int, places: Places) -> StoreScenario:
+    """Start the message store; it listens when this returns."""
+    endpoint = f"rmm://{GROUP}:{port}?interface={way.near}"
+    scenario = StoreScenario(children, places, endpoint, free_port(7800, "the store", say), say)
+    if not scenario.listens():
+        raise Failure(f"the store did not start:\n{scenario.store.last_words()}")
+    return scenario
+
+
 def watch(
-    children: Children, reader: reconciliation.Books, seconds: float, ending: Ending, story: Story | None
+    children: Children,
+    reader: reconciliation.Books,
+    seconds: float,
+    ending: Ending,
+    scenarios: Sequence[Story | StoreScenario],
 ) -> None:
-    """Print status lines until the time is over or the end is requested, and run the scenario."""
+    """Print status lines until the time is over or the end is requested, and run the scenarios."""
     until = time.monotonic() + seconds
     due = time.monotonic() + STATUS_EVERY
     while time.monotonic() < until and not ending.asked:
@@ -161,11 +183,11 @@ def watch(
         if time.monotonic() >= due:
             due += STATUS_EVERY
             say(reader.status())
-        if story is not None:
-            story.step()
+        for scenario in scenarios:
+            scenario.step()
         time.sleep(0.1)
-    if story is not None:
-        story.end()
+    for scenario in scenarios:
+        scenario.end()
 
 
 def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int, places: Places) -> None:
@@ -179,8 +201,12 @@ def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int,
     say(f"terminal     .venv/bin/heliograph top --segments {places.segments}")
 
 
-def settle(feed: Child, names: tuple[str, ...], reader: reconciliation.Books) -> tuple[list[reconciliation.Line], bool]:
-    """Stop the feed, wait until all receivers have all messages, and reconcile; returns whether it is good."""
+def settle(
+    feed: Child, names: tuple[str, ...], reader: reconciliation.Books, store: StoreScenario | None
+) -> tuple[list[reconciliation.Line], bool, dict[str, int]]:
+    """Stop the feed, wait until all receivers have all messages, and reconcile; returns whether it is good, and the
+    number of messages sent by topic.
+    """
     feed.say("stop")
     told = feed.hear(30.0)
     if told is None:
@@ -191,9 +217,11 @@ def settle(feed: Child, names: tuple[str, ...], reader: reconciliation.Books) ->
     until = time.monotonic() + DRAIN_SECONDS
     while not reader.drained(sent, names) and time.monotonic() < until:
         time.sleep(0.2)
+    if store is not None:
+        store.drain(sent[TOPIC])
     lines = reader.lines()
     print("\n" + "\n".join(reconciliation.table(lines)) + "\n", flush=True)
-    return lines, reconciliation.are_balanced(lines, total, names, say)
+    return lines, reconciliation.are_balanced(lines, total, names, say), sent
 
 
 def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack: contextlib.ExitStack) -> bool:
@@ -210,28 +238,35 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
 
     capture = watchers.capture(way.device)
     receivers = start_receivers(children, way, port, mode)
+    store = start_store(children, way, port, places) if is_wanted("DEMO_STORE") else None
     export = watchers.exporters(exporter_port)
     live = watchers.live(live_port)
     prometheus = watchers.prometheus(prometheus_port, exporter_port)
     feed, stream_port = start_feed(children, way, port, mode, places)
     show(way, port, prometheus_port if prometheus else None, exporter_port, live_port, places)
+    if store is not None:
+        store.show()
 
     with reconciliation.Books(places.segments) as reader:
         story = None
         if mode is not None:
             story = stack.enter_context(Story(mode, receivers["slow"], HEALTHY, places.segments, say))
-        watch(children, reader, seconds, ending, story)
+        watch(children, reader, seconds, ending, [scenario for scenario in (story, store) if scenario is not None])
         ending.asked = True  # from here on Ctrl-C ends the demo at once
         drawn = watchers.picture(live_port)
-        lines, balanced = settle(feed, tuple(receivers), reader)
+        names = (*receivers, STORE) if store is not None else tuple(receivers)
+        lines, balanced, sent = settle(feed, names, reader, store)
     told = story.verdict() if story is not None else True
     written = watchers.metrics() and watchers.events()
     # The exporter first: it writes a last interval while all processes run.
     children.end(export)
     children.end(*(child for child in (live, prometheus) if child is not None))
+    kept = store.close(sent[TOPIC]) if store is not None else True
     children.end(*receivers.values())
     tallies = {name: child.hear(1.0) for name, child in receivers.items()}
-    counted = [reconciliation.check_tally(line, tallies[line.receiver], say) for line in lines]
+    counted = [
+        reconciliation.check_tally(line, tallies[line.receiver], say) for line in lines if line.receiver in tallies
+    ]
     if story is not None:
         counted.append(story.heard(reconciliation.notices(tallies["slow"])))
     children.end(feed)
@@ -244,7 +279,11 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
         say(f"{child.name} ended badly (exit code {child.process.returncode}):\n{child.last_words()}")
     replayed = watchers.replay() if mode is not None else True
     studied = watchers.study()
-    return drawn and balanced and told and written and all(counted) and not fallen and replayed and studied
+    good = drawn and balanced and told and written and all(counted) and not fallen and replayed and studied
+    if store is not None:
+        seen = "no gap and no duplicate" if kept else "a gap or a duplicate, see above"
+        say(f"verdict: {'good' if good and kept else 'bad'}; the subscribers of the store saw {seen}")
+    return good and kept
 
 
 def main() -> int:
