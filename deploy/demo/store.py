@@ -46,9 +46,9 @@ def faults(runs: Sequence[Totals], sent: int) -> list[str]:
         if not run.messages:
             continue
         if missing := run.missing + max(0, run.first - due):
-            found.append(f"a gap of {missing:,} messages between {due:,} and {run.following:,}")
+            found.append(f"a gap: {missing:,} missing between {due:,} and {run.following:,}")
         if repeated := run.repeated + max(0, due - run.first):
-            found.append(f"{repeated:,} duplicates between {run.first:,} and {run.following:,}")
+            found.append(f"duplicates: {repeated:,} between {run.first:,} and {run.following:,}")
         due = run.following
     if due != sent:
         found.append(f"it ends before message {due:,}, the feed sent {sent:,}")
