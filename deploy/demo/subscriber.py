@@ -78,7 +78,7 @@ def take(follower: StoreFollower, subscription: Subscription | None, totals: Tot
         if totals.catch_up_s is None and (not batch or any(isinstance(message, Message) for message in batch)):
             totals.catch_up_s = now - begun
             totals.report()
-        if until is not None and totals.following >= until:
+        if until is not None and totals.catch_up_s is not None and totals.following >= until:
             totals.report()
             until = None
         if subscription is not None and now - saved >= _SAVE_SECONDS:

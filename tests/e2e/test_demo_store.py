@@ -51,7 +51,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("store") / "out"
     nothing = tmp_path_factory.mktemp("programs")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DEMO_")}
-    wanted = {"DEMO_FOLDER": str(out), "DEMO_SECONDS": "11", "DEMO_HEADLESS": "1", "DEMO_STORE": "1"}
+    wanted = {"DEMO_FOLDER": str(out), "DEMO_SECONDS": "13", "DEMO_HEADLESS": "1", "DEMO_STORE": "1"}
     done = subprocess.run(
         [sys.executable, str(TOP / "deploy/demo/demo.py")],
         stdout=subprocess.PIPE,
