@@ -125,7 +125,7 @@ def totals(*numbers: int) -> Totals:
     found = Totals()
     for number in numbers:
         quote = QUOTE.pack(b"FX000", number, 1.0, 1.0, 1, 1, 0)
-        found.add([StoredMessage("a1b2c3d4e5f6:7500", number + 1, "PRICES.FX", 0, number, 0, 0, False, quote)])
+        found.add([StoredMessage(("a1b2c3d4e5f6:7500", number + 1, "PRICES.FX", 0, number, 0, 0, False, quote))])
     return found
 
 
