@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.engine import Instance
+from heliograph.engine.store import reader
 from heliograph.engine.store.follower import StoreFollower
-from heliograph.engine.store.reader import kept, streams
 from heliograph.engine.store.subscriptions import subscriptions
 from heliograph.monitor.cli import main
 from tests.ports import free_port
@@ -192,8 +192,8 @@ def in_two(folders: list[Path], stream: str, first: int, until_number: int, what
         return first
     counts = [0] * (until_number - first)
     for folder in folders:
-        if stream in streams(folder):
-            for message in kept(folder, stream, by="number", first=first, last=until_number - 1, topic=TOPIC):
+        if stream in reader.streams(folder):
+            for message in reader.read(folder, stream, by="number", first=first, last=until_number - 1, topic=TOPIC):
                 counts[message.number - first] += 1
     few = [first + at for at, count in enumerate(counts) if count < 2]
     _must(not few, f"{what}: {len(few)} acknowledged messages are in less than two stores: {few[:10]}")

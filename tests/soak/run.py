@@ -33,7 +33,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, count in COUNTS.items():
         parser.add_argument(f"--{name}", type=int, default=count, help=f"so many; 0: none (default {count})")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no round of a part later (default: no limit)")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="begin no round of a part later (default: no limit)"
+    )
     parser.add_argument("--seed", type=int, default=None, help="default: another every time")
     args = parser.parse_args()
     seed = random.SystemRandom().getrandbits(32) if args.seed is None else args.seed
