@@ -30,6 +30,10 @@ LIST = 256
 """Messages that `heliograph sub` takes at once."""
 RATE = 2000.0
 """Messages per second."""
+KILL_RATE = 600.0
+"""The same for the subscriber that is killed: it reaches the live messages in most of its lives."""
+CATCH_UP_SECONDS = 300.0
+"""Within which the last subscriber has read what is left."""
 ROUND = 50
 """Late joiners of a store; the next ones have a new store, so that they need not read ever more."""
 
@@ -96,7 +100,7 @@ def kills(limits: Limits, folder: Path) -> str:
             commands.forget(command)
             return again
 
-        with Publisher(transmitter, RATE) as publisher:
+        with Publisher(transmitter, KILL_RATE) as publisher:
             for number in limits.rounds():
                 command = commands.start(*words)
                 if limits.chance.random() < 1 / 3:
@@ -111,7 +115,7 @@ def kills(limits: Limits, folder: Path) -> str:
             publisher.stop()
             transmitter.wait_acked(1, timeout=30)
             command = commands.start(*words, "--timeout", "2")
-            command.wait()
+            command.wait(CATCH_UP_SECONDS)
             taken(command, "at the end")
             _must(due == publisher.sent, f"{due} of {publisher.sent} messages were printed")
         _must(read_numbers(store) == list(range(due)), "the store does not have each message once")

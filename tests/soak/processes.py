@@ -121,9 +121,9 @@ class Command:
         self._process.terminate()
         self.wait()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float = _END_SECONDS) -> None:
         """Wait until it has ended. Exceptions as in `end`."""
-        self._process.join(_END_SECONDS)
+        self._process.join(seconds)
         if self._process.exitcode != 0:
             raise Failed(f"it has ended with {self._process.exitcode}: {self}")
 
