@@ -468,7 +468,7 @@ def command(subparsers: Subparsers) -> None:
         "receiver is too slow for are repaired or lost (default: ack)",
     )
     parser.add_argument("--level", type=int, choices=range(4), default=0, help="level of detail of the statistics")
-    parser.add_argument("--json", action="store_true", help="print JSON: an object, or a list for several rows")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, latencies in ns")
     parser.set_defaults(run=_run)
 
 
@@ -571,7 +571,7 @@ def _run(arguments: argparse.Namespace) -> int:
         for ours, bare in zip(rows[::2], rows[1::2], strict=True):
             ours["mean_ratio"] = ours["latency_ns"]["mean"] / (bare["latency_ns"]["mean"] or 1.0)
     if arguments.json:
-        print(json.dumps(rows[0] if len(rows) == 1 else rows, indent=1))
+        print(json.dumps({"benchmark": arguments.what, "rows": rows}, indent=1))
     else:
         print(bench_tables.table(arguments.what, rows))
     return 0

@@ -110,7 +110,7 @@ def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
         "level",
     )
     parser.add_argument("--hourly", action="store_true", help="one line per hour and series instead of one per series")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line, durations in ns")
+    parser.add_argument("--json", action="store_true", help="one JSON object, times and durations in ns")
     progress_option(parser)
 
 
@@ -208,7 +208,7 @@ def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
         metavar="SHARE",
         help="share of unchanged series that get a false alarm, 0.002 to 0.5 (default: 0.01)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per change, durations in ns")
+    parser.add_argument("--json", action="store_true", help="one JSON object, durations in ns")
 
 
 def _series_options(parser: argparse.ArgumentParser) -> None:
@@ -220,7 +220,7 @@ def _series_options(parser: argparse.ArgumentParser) -> None:
         metavar="LABELS",
         help="labels that tell series apart, with commas (default: %(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per series, durations in ns")
+    parser.add_argument("--json", action="store_true", help="one JSON object, times and durations in ns")
 
 
 def _add_objectives(actions: Actions[argparse.ArgumentParser]) -> None:
@@ -293,7 +293,7 @@ def _selected(args: argparse.Namespace) -> tuple[Rows, tuple[str, ...], int]:
 def _objectives(args: argparse.Namespace) -> int:
     needs_pyarrow()
     from heliograph.monitor.history.studies.days import Note, day_names, note_lines
-    from heliograph.monitor.history.studies.lines import objective_lines
+    from heliograph.monitor.history.studies.lines import objective_lines, objectives_json
     from heliograph.monitor.history.studies.objectives import Objective, judge, parse_duration
 
     objective = Objective(parse_duration(args.within), args.share / 100)
@@ -304,8 +304,10 @@ def _objectives(args: argparse.Namespace) -> int:
     notes = list(rows.notes)
     if rows.days.num_rows:
         notes.append(Note("their messages count, their hours do not", day_names(rows.days)))
-    for line in (*objective_lines(judged, as_json=args.json), *note_lines(notes, as_json=args.json)):
-        print(line)
+    if args.json:
+        print(objectives_json(judged, objective, notes))
+    else:
+        print("\n".join((*objective_lines(judged), *note_lines(notes, as_json=False))))
     return 1 if problems or not all(one.is_met for one in judged) else 0
 
 
@@ -316,7 +318,7 @@ def _calendar(args: argparse.Namespace) -> int:
     from heliograph.monitor.history.studies.calendar import calendars, days_of, zone_of
     from heliograph.monitor.history.studies.calendar_page import calendar_page
     from heliograph.monitor.history.studies.days import Note, day_names, note_lines, notes_text
-    from heliograph.monitor.history.studies.lines import calendar_lines
+    from heliograph.monitor.history.studies.lines import calendar_lines, calendars_json
 
     quantile = args.quantile.replace(".", "_")
     if quantile not in PERCENTILES:
@@ -337,10 +339,10 @@ def _calendar(args: argparse.Namespace) -> int:
         title = metric_titles().get(args.metric, args.metric)
         write_report(calendar_page(found, quantile, args.zone, title, notes_text(notes)), args.out)
         print(f"{args.out}: {len(found)} series")
+    elif args.json:
+        print(calendars_json(found, args.zone, notes))
     else:
-        lines = calendar_lines(found, quantile, args.zone, as_json=args.json)
-        for line in (*lines, *note_lines(notes, as_json=args.json)):
-            print(line)
+        print("\n".join((*calendar_lines(found, quantile, args.zone), *note_lines(notes, as_json=False))))
     return 1 if problems else 0
 
 
@@ -348,7 +350,7 @@ def _changes(args: argparse.Namespace) -> int:
     needs_pyarrow()
     from heliograph.monitor.history.hours import read_history
     from heliograph.monitor.history.studies.changes import changes
-    from heliograph.monitor.history.studies.commands import change_lines
+    from heliograph.monitor.history.studies.commands import change_lines, changes_json
 
     table, broken = read_history(args.history)
     found = changes(
@@ -356,7 +358,7 @@ def _changes(args: argparse.Namespace) -> int:
         significance=args.significance,
         quantiles=[name.strip() for name in args.quantiles.split(",") if name.strip()],
     )
-    for line in change_lines(found, as_json=args.json):
+    for line in [changes_json(found)] if args.json else change_lines(found):
         print(line)
     return 1 if report_problems((one, 0) for one in broken) else 0
 
@@ -411,7 +413,7 @@ def _rollup(args: argparse.Namespace) -> int:
 def _merge(args: argparse.Namespace) -> int:
     needs_pyarrow()
     from heliograph.monitor.history.merge import ALL_LABELS, HOUR_US, merge_spool
-    from heliograph.monitor.history.text import json_lines, text_table
+    from heliograph.monitor.history.text import series_json, text_table
 
     by = tuple(dict.fromkeys(name.strip() for name in args.by.split(",") if name.strip()))
     if unknown := sorted(set(by) - set(ALL_LABELS)):
@@ -426,7 +428,7 @@ def _merge(args: argparse.Namespace) -> int:
         )
     finally:
         progress.close()
-    for line in json_lines(table) if args.json else text_table(table, by=by, hourly=args.hourly):
+    for line in [series_json(table)] if args.json else text_table(table, by=by, hourly=args.hourly):
         print(line)
     return 1 if report_problems(problems) else 0
 

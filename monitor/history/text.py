@@ -1,26 +1,39 @@
-"""Merged rows as text: a table for people, JSON lines for programs."""
+"""Merged rows as text: a table for people, one JSON object for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.history.report_svg import duration
-from heliograph.monitor.history.schema import LABELS, PERCENTILES
+from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES
 from heliograph.monitor.text import printable
 
-__all__ = ["json_lines", "text_table"]
+__all__ = ["series_json", "text_table"]
+
+_TIMES = tuple(column.name for column in HISTORY if column.kind == "time")
+_DURATIONS = frozenset({"lowest", "highest", "min", "max", "sum", *PERCENTILES})
+"""Columns in ns whose names do not say so."""
 
 
-def json_lines(table: pa.Table) -> Iterator[str]:
-    """One object per row, without the histogram; times in ISO 8601, latencies in ns."""
-    for row in table.drop_columns(["h"]).to_pylist():
-        yield json_text(
-            {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-        )
+def series_json(table: pa.Table) -> str:
+    """Return merged rows as one JSON object, without the histograms; times (since 1970) and durations in ns."""
+    plain = table.drop_columns(["h"])
+    for name in _TIMES:
+        plain = plain.set_column(plain.schema.get_field_index(name), name, plain[name].cast(pa.int64()))
+    return json_text({"series": [dict(_in_ns(*item) for item in row.items()) for row in plain.to_pylist()]})
+
+
+def _in_ns(name: str, value: Any) -> tuple[str, Any]:
+    """Return a column with times and durations in ns, and a name that says so."""
+    if name in _TIMES:
+        return f"{name}_ns", value * 1_000
+    if name.endswith("_ms"):
+        return f"{name.removesuffix('_ms')}_ns", value * 1_000_000
+    return (f"{name}_ns" if name in _DURATIONS else name), value
 
 
 def text_table(table: pa.Table, *, by: Sequence[str] = LABELS, hourly: bool) -> Iterator[str]:

@@ -19,15 +19,20 @@ from heliograph.engine.bench import Run, measure
 COMMAND = [sys.executable, "-m", "heliograph.monitor.cli", "bench"]
 
 
-def bench(*arguments: str) -> Any:
-    done = subprocess.run([*COMMAND, *arguments, "--json"], capture_output=True, text=True, timeout=120)
+def bench(what: str, *arguments: str) -> list[dict[str, Any]]:
+    """The rows of a benchmark."""
+    done = subprocess.run([*COMMAND, what, *arguments, "--json"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    assert found.keys() == {"benchmark", "rows"}
+    assert found["benchmark"] == what
+    rows: list[dict[str, Any]] = found["rows"]
+    return rows
 
 
 @pytest.mark.parametrize("transport", ["rmm", "rmm+unicast", "shm"])
 def test_throughput_tells_rate_losses_and_percentiles(transport: str) -> None:
-    row = bench("throughput", "--transport", transport, "--size", "64", "--seconds", "0.5")
+    (row,) = bench("throughput", "--transport", transport, "--size", "64", "--seconds", "0.5")
     assert row["sent"] == row["received"] + row["unrecoverable"] > 0
     assert row["messages_per_second"] > 0
     latency = row["latency_ns"]
@@ -37,7 +42,7 @@ def test_throughput_tells_rate_losses_and_percentiles(transport: str) -> None:
 
 @pytest.mark.parametrize("mode", ["spin", "thread", "block"])
 def test_latency_keeps_the_rate_asked_for(mode: str) -> None:
-    row = bench("latency", "--rate", "1000", "--seconds", "1", "--mode", mode)
+    (row,) = bench("latency", "--rate", "1000", "--seconds", "1", "--mode", mode)
     assert row["sent"] == row["received"] == 1000
     assert row["offered_rate"] == 1000
     assert 800 <= row["latency_ns"]["count"] < 1000, "the warm-up is left out"
@@ -90,7 +95,7 @@ def test_a_stopped_sender_is_in_the_latency_of_all_messages_planned_meanwhile() 
         os.kill(sender, signal.SIGSTOP)
         time.sleep(0.5)
         os.kill(sender, signal.SIGCONT)
-        rows = json.loads(process.communicate(timeout=60)[0])
+        rows = json.loads(process.communicate(timeout=60)[0])["rows"]
     finally:
         process.kill()
         process.wait()

@@ -70,11 +70,16 @@ CONTINUED: dict[str, tuple[str, ...]] = {
 
 ELSEWHERE = {
     "alerts check": "tests/deploy/test_alerts_check.py",
+    "bench": "tests/api/test_bench.py",
     "grafana apply": "tests/dashboards/test_grafana_plan.py",
     "grafana diff": "tests/dashboards/test_grafana_plan.py",
     "grafana plan": "tests/dashboards/test_grafana_plan.py",
+    "history calendar": "tests/history/test_calendar.py",
+    "history changes": "tests/history/test_changes.py",
     "history compare": "tests/history/test_studies.py",
     "history gate": "tests/history/test_studies.py",
+    "history merge": "tests/history/test_commands.py",
+    "history objectives": "tests/history/test_calendar.py",
     "history prune": "tests/history/test_retention.py",
     "lab replay": "tests/lab/test_replay.py",
     "lab run": "tests/lab/test_commands.py",
@@ -84,9 +89,6 @@ ELSEWHERE = {
     "store subscriptions": "tests/api/test_store_subscriptions.py",
 }
 """Commands that answer once and need more than a file or an instance: a test that reads their JSON."""
-
-NOT_YET = {"bench", "history calendar", "history changes", "history merge", "history objectives"}
-"""They print one object per result, or a list (ADR 0053, consequences)."""
 
 WITHOUT = {
     "alerts render", "clean", "export", "grafana show", "history compact", "history import", "history report",
@@ -113,7 +115,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 def test_every_command_is_checked() -> None:
     found = commands()
     reading = {words for words, parser in found.items() if "--json" in parser._option_string_actions}
-    assert reading == {*ONCE, *CONTINUED, *ELSEWHERE, *NOT_YET}
+    assert reading == {*ONCE, *CONTINUED, *ELSEWHERE}
     assert found.keys() - reading == WITHOUT
 
 
@@ -123,12 +125,10 @@ def test_every_reader_of_segments_reads_a_collector_too() -> None:
     assert {words for words in readers if "--collect" not in options[words]} == {"publish"}  # it fills a collector
 
 
-@pytest.mark.parametrize("words", [*ONCE, *ELSEWHERE, *sorted(NOT_YET)])
+@pytest.mark.parametrize("words", [*ONCE, *ELSEWHERE])
 def test_help_promises_one_object(words: str) -> None:
-    promised = re.search(
-        r"\b(one|a) JSON object\b(?! per)", commands()[words]._option_string_actions["--json"].help or ""
-    )
-    assert bool(promised) == (words not in NOT_YET)
+    promised = commands()[words]._option_string_actions["--json"].help or ""
+    assert re.search(r"\b(one|a) JSON object\b(?! per)", promised)
 
 
 @pytest.mark.parametrize("words", ELSEWHERE)

@@ -70,8 +70,11 @@ def test_the_command_says_met_or_missed(tmp_path: Path, capsys: pytest.CaptureFi
     assert "97.45 %" in out
     assert "MISSED" in out
     assert run("objectives", "--history", history, "--within", "1ms", "--select", "topic=PRICES.B", "--json") == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    assert json.loads(line)["budget_used"] == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["limit_ns"], found["target"], found["notes"]) == (MS, pytest.approx(0.999), [])
+    (one,) = found["objectives"]
+    assert (one["series"]["topic"], one["budget_used"], one["met"]) == ("PRICES.B", 0, True)
+    assert one["worst_hour_ns"] == NOON
     with pytest.raises(UserError, match="no hour of receiver_total_latency is selected by 'topic=NONE'"):
         run("objectives", "--history", history, "--within", "1ms", "--select", "topic=NONE")
 
@@ -129,8 +132,11 @@ def test_the_calendar_is_shown_as_text_json_and_page(tmp_path: Path, capsys: pyt
     assert "thin" in out
     assert "p90 by hour of the week" in out
     assert run("calendar", "--history", history, "--json") == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    assert json.loads(line)["days"][0]["day"] == "2025-11-21"
+    found = json.loads(capsys.readouterr().out)
+    assert (found["zone"], found["notes"]) == ("UTC", [])
+    (one,) = found["calendars"]
+    assert one["days"][0]["day"] == "2025-11-21"
+    assert 1000 <= one["days"][0]["p50_ns"] <= one["days"][0]["max_ns"] <= 5005
     assert run("calendar", "--history", history, "--quantile", "p90", "--out", tmp_path / "page.html") == 0
     page = Page((tmp_path / "page.html").read_text())
     assert not page.open

@@ -72,10 +72,11 @@ def test_a_change_is_noted_with_the_new_build(tmp_path: Path, capsys: pytest.Cap
     assert "x1.19" in out
     assert "build 4.1 -> 4.2, restarted" in out
     assert run("changes", "--history", history, "--quantiles", "p50", "--json") == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    found = json.loads(line)
-    assert (found["day"], found["quantile"], found["series"]["topic"]) == ("2025-12-05", "p50", "PRICES.A")
-    assert found["ratio"] == pytest.approx(1.2, rel=0.05)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["series_studied"], found["too_few_days"], found["notes"]) == (1, [], [])
+    (one,) = found["changes"]
+    assert (one["day"], one["quantile"], one["series"]["topic"]) == ("2025-12-05", "p50", "PRICES.A")
+    assert one["ratio"] == pytest.approx(1.2, rel=0.05)
 
 
 def test_no_change_and_too_few_days_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +87,13 @@ def test_no_change_and_too_few_days_are_stated(tmp_path: Path, capsys: pytest.Ca
         "no change in 0 series",
         "too few days: alpha PRICES.A receiver_total_latency: 5 days of 10",
     ]
+    assert run("changes", "--history", tmp_path / "b", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "changes": [],
+        "series_studied": 0,
+        "too_few_days": ["alpha PRICES.A receiver_total_latency: 5 days of 10"],
+        "notes": [],
+    }
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -45,11 +45,18 @@ def test_merge_prints_a_line_per_series(tmp_path: Path, capsys: pytest.CaptureFi
 def test_merge_by_the_hour_as_json_is_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = sample_spool(tmp_path)
     assert run("merge", "--spool", tmp_path, "--hourly", "--json") == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = json.loads(capsys.readouterr().out)["series"]
     assert len(found) == 4
     assert sum(row["n"] for row in found) == sum(row.n for row in rows)
-    assert {"p99_9", "max", "ts"} <= found[0].keys()
     assert "h" not in found[0]
+    hour = 3600 * 10**9
+    assert {row["ts_ns"] for row in found} == {row.ts_ns // hour * hour for row in rows}
+    assert {row["len_ns"] for row in found} == {hour}
+    assert sum(row["covered_ns"] for row in found) == sum(row.len_ms for row in rows) * 10**6
+    assert min(row["first_ts_ns"] for row in found) == min(row.ts_ns for row in rows)
+    assert max(row["last_ts_ns"] for row in found) == max(row.ts_ns + row.len_ms * 10**6 for row in rows)
+    assert all(row["min_ns"] <= row["p50_ns"] <= row["p99_9_ns"] <= row["max_ns"] for row in found)
+    assert all({name for name in row if name.endswith("_ms")} == set() for row in found)
 
 
 def test_merge_by_other_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -18,7 +19,7 @@ from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.studies.calendar import days_of
 from heliograph.monitor.history.studies.days import Note, choose_rows, notes_text
 from heliograph.monitor.history.studies.samples import parse_selection
-from tests.history.recordings import interval
+from tests.history.recordings import NOON, interval
 from tests.history.test_commands import run
 from tests.history.test_report import Page
 
@@ -46,8 +47,11 @@ def made(tmp_path: Path, days: int = 3, hours: int = 4, pruned: int = 2) -> Path
     return tmp_path / "history"
 
 
-def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def answer(capsys: pytest.CaptureFixture[str], name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The one entry of a named list, and the notes."""
+    found = json.loads(capsys.readouterr().out)
+    (one,) = found[name]
+    return one, found["notes"]
 
 
 def test_objectives_count_messages_of_whole_days_and_hours_of_the_others(
@@ -55,10 +59,10 @@ def test_objectives_count_messages_of_whole_days_and_hours_of_the_others(
 ) -> None:
     history = made(tmp_path)
     assert run("objectives", "--history", history, "--within", "1ms", "--json") == 1
-    one, note = lines(capsys)
+    one, (note,) = answer(capsys, "objectives")
     assert (one["messages"], one["within"]) == (1200, 1197)
     assert (one["hours"], one["hours_met"], one["days_without_hours"]) == (4, 3, 2)
-    assert one["worst_hour"] == "2025-11-23T13:00:00+00:00"
+    assert one["worst_hour_ns"] == NOON + (2 * 24 + 1) * 3600 * 10**9  # 2025-11-23 13:00 UTC
     assert note["whole_days"] == ["2025-11-21", "2025-11-22"]
     run("objectives", "--history", history, "--within", "1ms")
     assert (
@@ -66,8 +70,8 @@ def test_objectives_count_messages_of_whole_days_and_hours_of_the_others(
         in capsys.readouterr().out
     )
     run("objectives", "--history", history, "--within", "1ms", "--select", "to=2025-11-23", "--json")
-    one, _ = lines(capsys)
-    assert (one["hours"], one["worst_hour"], one["worst_hour_share"], one["messages"]) == (0, None, None, 800)
+    one, _ = answer(capsys, "objectives")
+    assert (one["hours"], one["worst_hour_ns"], one["worst_hour_share"], one["messages"]) == (0, None, None, 800)
     assert run("objectives", "--history", history, "--within", "1ms", "--select", "to=2025-11-23") == 1
     assert "0 of 0" in capsys.readouterr().out
 
@@ -76,7 +80,7 @@ def test_a_day_that_a_selection_cuts_is_left_out_and_named(tmp_path: Path, capsy
     history = made(tmp_path)
     cut = "from=2025-11-21T12,to=2025-11-23T13"
     run("objectives", "--history", history, "--within", "1ms", "--json", "--select", cut)
-    one, *notes = lines(capsys)
+    one, notes = answer(capsys, "objectives")
     assert one["messages"] == 400 + 100
     assert [note["whole_days"] for note in notes] == [["2025-11-21"], ["2025-11-22"]]
     assert "the selection has only a part of them" in str(notes[0]["note"])
@@ -106,18 +110,18 @@ def test_the_calendar_has_whole_days_without_hours_and_no_hours_of_the_week_of_t
 ) -> None:
     history = made(tmp_path)
     assert run("calendar", "--history", history, "--json") == 0
-    one, note = lines(capsys)
-    assert [(day["day"], day["hours"], day["values"]) for day in one["days"]] == [  # type: ignore[attr-defined]
+    one, (note,) = answer(capsys, "calendars")
+    assert [(day["day"], day["hours"], day["values"]) for day in one["days"]] == [
         ("2025-11-21", None, 400),
         ("2025-11-22", None, 400),
         ("2025-11-23", 4, 400),
     ]
-    assert {cell["weekday"] for cell in one["week"]} == {6}  # type: ignore[attr-defined]
-    assert sum(cell["values"] for cell in one["week"]) == 400  # type: ignore[attr-defined]
+    assert {cell["weekday"] for cell in one["week"]} == {6}
+    assert sum(cell["values"] for cell in one["week"]) == 400
     assert (note["note"], note["whole_days"]) == ("not in the hours of the week", ["2025-11-21", "2025-11-22"])
     assert run("calendar", "--history", history, "--zone", "America/New_York", "--json") == 0
-    one, note = lines(capsys)
-    assert sum(day["values"] for day in one["days"]) == 400  # type: ignore[attr-defined]
+    one, (note,) = answer(capsys, "calendars")
+    assert sum(day["values"] for day in one["days"]) == 400
     assert note["note"] == "left out: they are not days of America/New_York"
     assert run("calendar", "--history", history, "--out", tmp_path / "page.html") == 0
     assert "not in the hours of the week" in (tmp_path / "page.html").read_text()
@@ -139,11 +143,11 @@ def test_changes_are_found_from_hours_only(tmp_path: Path, capsys: pytest.Captur
     """Half of the days are pruned: their quantiles differ from the medians of hours, and must raise no alarm."""
     history = made(tmp_path, days=9, hours=3, pruned=2)
     assert run("changes", "--history", history, "--json") == 0
-    (note,) = lines(capsys)
-    assert note == {
-        "note": "left out: changes are found from hours",
-        "whole_days": ["2025-11-21", "2025-11-22"],
-    }
+    found = json.loads(capsys.readouterr().out)
+    assert found["changes"] == []
+    assert found["notes"] == [
+        {"note": "left out: changes are found from hours", "whole_days": ["2025-11-21", "2025-11-22"]}
+    ]
     assert run("changes", "--history", history) == 0
     out = capsys.readouterr().out
     assert "too few days: alpha PRICES.A receiver_total_latency: 7 days of 10" in out

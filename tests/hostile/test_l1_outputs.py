@@ -229,10 +229,10 @@ def _message(form: str, kind: type[_Message]) -> Callable[[Given], str]:
 
 def _history_rows(as_json: bool) -> Callable[[Given], str]:
     def output(given: Given) -> str:
-        from heliograph.monitor.history.text import json_lines, text_table
+        from heliograph.monitor.history.text import series_json, text_table
 
         merged = _history(PARTS["halves of surrogates"])
-        return "\n".join(json_lines(merged) if as_json else text_table(merged, hourly=True)) + "\n"
+        return "\n".join([series_json(merged)] if as_json else text_table(merged, hourly=True)) + "\n"
 
     return output
 

@@ -1,4 +1,4 @@
-"""`heliograph history compare` and `heliograph history gate`."""
+"""`heliograph history compare` and `heliograph history gate`, and the output of `heliograph history changes`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,20 @@ from heliograph.monitor.text import printable, table
 if TYPE_CHECKING:
     from heliograph.monitor.history.studies.changes import Studied
     from heliograph.monitor.history.studies.compare import Calibration, Compared
+    from heliograph.monitor.history.studies.days import Note
     from heliograph.monitor.history.studies.samples import Pair, Selection
 
-__all__ = ["Study", "change_lines", "exit_code_of", "run_compare", "run_gate", "study", "study_json", "study_text"]
+__all__ = [
+    "Study",
+    "change_lines",
+    "changes_json",
+    "exit_code_of",
+    "run_compare",
+    "run_gate",
+    "study",
+    "study_json",
+    "study_text",
+]
 
 EXIT_CODES = {"not slower": 0, "slower": 1, "cannot say": 2}
 
@@ -191,15 +202,30 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
-    """Return change points as text, or as one JSON object per line."""
-    from heliograph.monitor.history.studies.days import Note, note_lines
+def _unused(found: Studied) -> list[Note]:
+    from heliograph.monitor.history.studies.days import Note
 
-    unused = [Note("left out: changes are found from hours", found.unused)] if found.unused else []
-    if as_json:
-        yield from (json_text(asdict(one)) for one in found.changes)
-        yield from note_lines(unused, as_json=True)
-        return
+    return [Note("left out: changes are found from hours", found.unused)] if found.unused else []
+
+
+def changes_json(found: Studied) -> str:
+    """Return change points as one JSON object; durations in ns."""
+    from heliograph.monitor.history.studies.lines import notes_json
+
+    return json_text(
+        {
+            "changes": [asdict(one) for one in found.changes],
+            "series_studied": found.series,
+            "too_few_days": list(found.thin),
+            "notes": notes_json(_unused(found)),
+        }
+    )
+
+
+def change_lines(found: Studied) -> Iterator[str]:
+    """Return change points as text."""
+    from heliograph.monitor.history.studies.days import note_lines
+
     for one in found.changes:
         name = printable(" ".join(value for value in one.series.values() if value))
         notes = printable("; " + ", ".join(one.notes)) if one.notes else ""
@@ -211,7 +237,7 @@ def change_lines(found: Studied, *, as_json: bool) -> Iterator[str]:
         yield f"no change in {found.series} series"
     for text in found.thin:
         yield printable(f"too few days: {text}")
-    yield from note_lines(unused, as_json=False)
+    yield from note_lines(_unused(found), as_json=False)
 
 
 def run_compare(args: argparse.Namespace) -> int:

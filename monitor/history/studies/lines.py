@@ -1,21 +1,33 @@
-"""Objectives and calendars as text and as JSON lines."""
+"""Objectives and calendars as text and as JSON objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.history.report_svg import duration
 from heliograph.monitor.history.schema import PERCENTILES
 from heliograph.monitor.history.studies.calendar import Calendar, Cell
-from heliograph.monitor.history.studies.objectives import Judged
+from heliograph.monitor.history.studies.days import Note
+from heliograph.monitor.history.studies.objectives import Judged, Objective
 from heliograph.monitor.text import printable, table
 
-__all__ = ["WEEKDAYS", "calendar_lines", "objective_lines", "series_name", "shown"]
+__all__ = [
+    "WEEKDAYS",
+    "calendar_lines",
+    "calendars_json",
+    "notes_json",
+    "objective_lines",
+    "objectives_json",
+    "series_name",
+    "shown",
+]
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 THIN = "thin"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def series_name(series: Mapping[str, str]) -> str:
@@ -29,11 +41,13 @@ def _percent(share: float) -> str:
     return f"{'99.9999' if text == '100' and share < 1 else text} %"
 
 
-def objective_lines(judged: Sequence[Judged], *, as_json: bool) -> Iterator[str]:
-    """Return judged series as text, or as one JSON object per line."""
-    if as_json:
-        yield from (json_text(_judged_json(one)) for one in judged)
-        return
+def notes_json(notes: Sequence[Note]) -> list[dict[str, Any]]:
+    """Return notes as the list `notes` of a JSON object."""
+    return [{"note": note.what, "whole_days": list(note.days)} for note in notes]
+
+
+def objective_lines(judged: Sequence[Judged]) -> Iterator[str]:
+    """Return judged series as text."""
     rows = [
         [
             series_name(one.series),
@@ -55,11 +69,21 @@ def _worst(one: Judged) -> str:
     return f"{one.worst_hour:%Y-%m-%d %H:00} {_percent(one.worst_share)}"
 
 
+def objectives_json(judged: Sequence[Judged], objective: Objective, notes: Sequence[Note]) -> str:
+    """Return series judged against an objective as one JSON object; times in ns since 1970."""
+    return json_text(
+        {
+            "limit_ns": objective.limit_ns,
+            "target": objective.target,
+            "objectives": [_judged_json(one) for one in judged],
+            "notes": notes_json(notes),
+        }
+    )
+
+
 def _judged_json(one: Judged) -> dict[str, Any]:
     return {
         "series": dict(one.series),
-        "limit_ns": one.objective.limit_ns,
-        "target": one.objective.target,
         "messages": one.messages,
         "within": one.within,
         "share": one.share,
@@ -67,10 +91,15 @@ def _judged_json(one: Judged) -> dict[str, Any]:
         "hours": one.hours,
         "hours_met": one.hours_met,
         "days_without_hours": one.days,
-        "worst_hour": None if one.worst_hour is None else one.worst_hour.isoformat(),
+        "worst_hour_ns": None if one.worst_hour is None else _time_ns(one.worst_hour),
         "worst_hour_share": one.worst_share,
         "met": one.is_met,
     }
+
+
+def _time_ns(time: datetime) -> int:
+    """Return a time in ns since 1970, without the rounding of `datetime.timestamp`."""
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
 def shown(cell: Cell | None, quantile: str) -> str:
@@ -81,11 +110,8 @@ def shown(cell: Cell | None, quantile: str) -> str:
     return THIN if value is None else duration(value)
 
 
-def calendar_lines(found: Sequence[Calendar], quantile: str, zone: str, *, as_json: bool) -> Iterator[str]:
-    """Return calendars as text, or as one JSON object per series."""
-    if as_json:
-        yield from (json_text(_calendar_json(one, zone)) for one in found)
-        return
+def calendar_lines(found: Sequence[Calendar], quantile: str, zone: str) -> Iterator[str]:
+    """Return calendars as text."""
     name = quantile.replace("_", ".")
     for index, one in enumerate(found):
         yield from [""] if index else []
@@ -110,10 +136,14 @@ def calendar_lines(found: Sequence[Calendar], quantile: str, zone: str, *, as_js
         )  # fmt: skip
 
 
-def _calendar_json(one: Calendar, zone: str) -> dict[str, Any]:
+def calendars_json(found: Sequence[Calendar], zone: str, notes: Sequence[Note]) -> str:
+    """Return calendars as one JSON object; days and hours are those of the zone."""
+    return json_text({"zone": zone, "calendars": [_calendar_json(one) for one in found], "notes": notes_json(notes)})
+
+
+def _calendar_json(one: Calendar) -> dict[str, Any]:
     return {
         "series": dict(one.series),
-        "zone": zone,
         "days": [{"day": day.day.isoformat(), "hours": day.hours, **_cell_json(day.cell)} for day in one.days],
         "week": [
             {"weekday": weekday, "hour": hour, **_cell_json(cell)} for (weekday, hour), cell in sorted(one.week.items())
