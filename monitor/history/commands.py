@@ -307,7 +307,7 @@ def _objectives(args: argparse.Namespace) -> int:
     if args.json:
         print(objectives_json(judged, objective, notes))
     else:
-        print("\n".join((*objective_lines(judged), *note_lines(notes, as_json=False))))
+        print("\n".join((*objective_lines(judged), *note_lines(notes))))
     return 1 if problems or not all(one.is_met for one in judged) else 0
 
 
@@ -342,7 +342,7 @@ def _calendar(args: argparse.Namespace) -> int:
     elif args.json:
         print(calendars_json(found, args.zone, notes))
     else:
-        print("\n".join((*calendar_lines(found, quantile, args.zone), *note_lines(notes, as_json=False))))
+        print("\n".join((*calendar_lines(found, quantile, args.zone), *note_lines(notes))))
     return 1 if problems else 0
 
 

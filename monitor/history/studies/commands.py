@@ -237,7 +237,7 @@ def change_lines(found: Studied) -> Iterator[str]:
         yield f"no change in {found.series} series"
     for text in found.thin:
         yield printable(f"too few days: {text}")
-    yield from note_lines(_unused(found), as_json=False)
+    yield from note_lines(_unused(found))
 
 
 def run_compare(args: argparse.Namespace) -> int:

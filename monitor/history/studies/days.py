@@ -12,7 +12,6 @@ from datetime import date, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.history.hours import is_of_day
 from heliograph.monitor.history.merge import DAY_US
 from heliograph.monitor.history.studies.samples import Selection, choose
@@ -68,12 +67,9 @@ def notes_text(notes: Sequence[Note]) -> list[str]:
     return [f"{_spans(note.days)}: stored as whole days, without hours; {note.what}" for note in notes]
 
 
-def note_lines(notes: Sequence[Note], *, as_json: bool) -> Iterator[str]:
-    """Return notes as text, or as one JSON object per line."""
-    if as_json:
-        yield from (json_text({"note": note.what, "whole_days": list(note.days)}) for note in notes)
-    else:
-        yield from (f"note: {text}" for text in notes_text(notes))
+def note_lines(notes: Sequence[Note]) -> Iterator[str]:
+    """Return notes as lines of text."""
+    yield from (f"note: {text}" for text in notes_text(notes))
 
 
 def _spans(days: Sequence[str]) -> str:
