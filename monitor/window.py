@@ -117,12 +117,13 @@ class Window:
             evidence: Health, lag in seconds, shares, and the values of the last interval.
         """
         is_new = self._take(look)
-        whole = self._evidence(evidence)
+        lasting = self._lasting()
+        whole = self._evidence(evidence, lasting)
         if is_new or self._class is None or is_stopped(evidence):
-            self._decide(self._shown(evidence, whole), look.time_ns, has_lost=whole.lost > 0)
+            self._decide(self._shown(evidence, whole, lasting), look.time_ns, has_lost=whole.lost > 0)
         assert self._class is not None
         found = describe(self._class, whole)
-        return replace(found, looks=max(1, self.looks), since_ns=self._since_ns)
+        return Judgement(found.behaviour, found.badness, found.reason, max(1, self.looks), self._since_ns)
 
     # ---- observations ----
 
@@ -163,12 +164,11 @@ class Window:
 
     # ---- evaluation ----
 
-    def _evidence(self, now: Evidence) -> Evidence:
+    def _evidence(self, now: Evidence, lasting: int) -> Evidence:
         """Return the evidence of the whole window, if it is long enough."""
         if len(self._looks) <= STEPS_LEAST:
             return now
         first, last = self._looks[0], self._looks[-1]
-        lasting = self._lasting()
         since = self._looks[-1 - lasting] if lasting else first
         return replace(
             now,
@@ -182,37 +182,42 @@ class Window:
     def _lasting(self) -> int:
         """Number of last steps in which messages waited and none was delivered or dropped."""
         count = 0
-        looks = list(self._looks)
-        for older, newer in zip(reversed(looks[:-1]), reversed(looks[1:]), strict=True):
-            if newer.delivered != older.delivered or older.lag < LAG_MESSAGES or newer.lag < LAG_MESSAGES:
-                break
-            count += 1
+        newer: Look | None = None
+        for older in reversed(self._looks):
+            if newer is not None:
+                if newer.delivered != older.delivered or older.lag < LAG_MESSAGES or newer.lag < LAG_MESSAGES:
+                    break
+                count += 1
+            newer = older
         return count
 
-    def _shown(self, now: Evidence, whole: Evidence) -> Behaviour:
+    def _shown(self, now: Evidence, whole: Evidence, lasting: int) -> Behaviour:
         if is_stopped(now):
             return Behaviour.STOPPED
         if len(self._looks) <= STEPS_LEAST:
             return seen(now)
-        if self._lasting() >= STALLED_STEPS:
+        if lasting >= STALLED_STEPS:
             return Behaviour.STALLED
-        if self._falls_behind(now):
+        trend = self._trend()
+        if self._falls_behind(now, trend):
             return Behaviour.FALLING_BEHIND
         missing = MISSING_RATIO / 2 if self._class is Behaviour.LOSSY else MISSING_RATIO
         if whole.lost > 0 or whole.missing_ratio >= missing:
             return Behaviour.LOSSY
-        if self._recovers(now):
+        if self._recovers(now, trend):
             return Behaviour.RECOVERING
         return Behaviour.OK
 
     def _trend(self) -> int:
         """1: the distance grows, -1: it shrinks, 0: neither."""
+        change = self._looks[-1].lag - self._looks[0].lag
+        if abs(change) < LAG_MESSAGES:  # as with nearly every receiver
+            return 0
         looks = list(self._looks)
         steps = [newer.lag - older.lag for older, newer in pairwise(looks)]
         half = len(looks) // 2
         sent = looks[-1].expected + looks[-1].lag - looks[0].expected - looks[0].lag
         least = max(LAG_MESSAGES, GROWTH * max(0, sent))
-        change = looks[-1].lag - looks[0].lag
         older, newest = [look.lag for look in looks[:half]], looks[-1].lag
         if sum(step > 0 for step in steps) >= TREND * len(steps) and newest > max(older) and change >= least:
             return 1
@@ -220,9 +225,8 @@ class Window:
             return -1
         return 0
 
-    def _falls_behind(self, now: Evidence) -> bool:
+    def _falls_behind(self, now: Evidence, trend: int) -> bool:
         looks = list(self._looks)
-        trend = self._trend()
         if trend < 0:
             return False
         behind = all(look.lag >= LAG_MESSAGES for look in looks)
@@ -232,10 +236,10 @@ class Window:
         )
         return (behind and (trend > 0 or stays)) or waits >= (len(looks) - 1) / 2
 
-    def _recovers(self, now: Evidence) -> bool:
+    def _recovers(self, now: Evidence, trend: int) -> bool:
         was_behind = self._class in (Behaviour.FALLING_BEHIND, Behaviour.STALLED, Behaviour.RECOVERING)
         far = (now.lag_seconds or 0.0) >= LAG_SECONDS
-        return self._trend() < 0 and (was_behind or far) and self._looks[-1].lag >= LAG_MESSAGES
+        return trend < 0 and (was_behind or far) and self._looks[-1].lag >= LAG_MESSAGES
 
     # ---- hysteresis ----
 
