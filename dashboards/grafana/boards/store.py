@@ -86,7 +86,8 @@ def panels(limits: Limits) -> list[Panel]:
                 q.amount("store.service_restarts", q.NODE, "node").named("restarts of the service"),
             ],
             "short", "Requests of subscribers, by outcome, and restarts of the service.",
-            "none refused, no restarts. A subscriber that stops while it is served counts as ended early.", width=8,
+            "none refused, no restarts. A subscriber that stops while it is served counts as ended early.",
+            limits("StoreServiceRestarted"), width=8,
         ),
         row("Disk"),
         lines(
