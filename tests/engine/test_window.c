@@ -438,7 +438,8 @@ static void what_is_lent_keeps_its_memory(void) {
     rxw.loan = &loan;
     hold_some(LENT);
     for (size_t i = 0; i < LENT; i++) {
-        CHECK(helio_rxw_may_lend(&rxw));
+        helio_rxw_offer(&rxw);
+        CHECK(helio_rxw_slot_of(&rxw, rxw.trail)->packet.lasts);
         lent[i] = helio_rxw_slot_of(&rxw, rxw.trail)->packet.tsdu;
         loan.is_out = true;
         helio_rxw_pop(&rxw);
@@ -458,6 +459,47 @@ static void what_is_lent_keeps_its_memory(void) {
     CHECK(loan.retired == NULL && !loan.is_out);
 }
 
+/* The channel's datagrams are lent, and a window too small to lend holds and passes on more packets
+ * than it has blocks. */
+static void a_window_that_lends_nothing_keeps_nothing_aside(void) {
+    enum { CAPACITY = 64 };
+    helio_loan loan = {.is_out = true};
+    CHECK_EQUAL(helio_rxw_init(&rxw, CAPACITY, LENT_BYTES, FIRST), 0);
+    rxw.loan = &loan;
+    for (int k = 0; k < 10; k++) {
+        hold_some(CAPACITY);
+        for (size_t i = 0; i < CAPACITY; i++) {
+            helio_rxw_offer(&rxw);
+            CHECK(!helio_rxw_slot_of(&rxw, rxw.trail)->packet.lasts);
+            helio_rxw_pop(&rxw);
+        }
+    }
+    CHECK_EQUAL(rxw.aside_count, 0);
+    helio_rxw_fini(&rxw);
+}
+
+/* The first messages of a packet are lent, the rest are copied when the window has become full. */
+static void a_packet_lent_in_part_keeps_its_memory(void) {
+    enum { CAPACITY = 512 };
+    helio_loan loan = {0};
+    CHECK_EQUAL(helio_rxw_init(&rxw, CAPACITY, LENT_BYTES, FIRST), 0);
+    rxw.loan = &loan;
+    hold_some(1);
+    helio_rxw_offer(&rxw);
+    const helio_rxw_packet *packet = &helio_rxw_slot_of(&rxw, rxw.trail)->packet;
+    CHECK(packet->lasts);
+    const uint8_t *lent = packet->tsdu;
+    loan.is_out = true;
+    hold_some(CAPACITY - 2);
+    helio_rxw_offer(&rxw);
+    CHECK(!packet->lasts);
+    helio_rxw_pop(&rxw);
+    hold_some(1); /* in the one block that is left */
+    CHECK_EQUAL(lent[0], (uint8_t)FIRST);
+    helio_rxw_fini(&rxw);
+    helio_loan_end(&loan);
+}
+
 static void memory_comes_back_with_a_loan(void) {
     enum { CAPACITY = 1024, LENT = 300, LOANS = 50 };
     helio_loan loan = {0};
@@ -466,7 +508,7 @@ static void memory_comes_back_with_a_loan(void) {
     for (int k = 0; k < LOANS; k++) {
         hold_some(LENT);
         for (size_t i = 0; i < LENT; i++) {
-            CHECK(helio_rxw_may_lend(&rxw));
+            helio_rxw_offer(&rxw);
             loan.is_out = true;
             helio_rxw_pop(&rxw);
         }
@@ -508,6 +550,8 @@ int main(void) {
     RUN(a_window_costs_what_is_held_at_once);
     RUN(a_stream_may_begin_earlier_than_it_was_met);
     RUN(what_is_lent_keeps_its_memory);
+    RUN(a_window_that_lends_nothing_keeps_nothing_aside);
+    RUN(a_packet_lent_in_part_keeps_its_memory);
     RUN(memory_comes_back_with_a_loan);
     RUN(packets_in_order_are_appended);
     RUN(a_late_packet_fills_its_gap_once);

@@ -353,7 +353,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
             break;
         case HELIO_RXW_HELD:
             report_lost(stream, &run, moment);
-            slot->packet.lasts = helio_rxw_may_lend(rxw);
+            helio_rxw_offer(rxw);
             is_stuck = !pass(stream, rxw->trail, &slot->packet, moment);
             if (!is_stuck) {
                 helio_rxw_pop(rxw);

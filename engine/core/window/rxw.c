@@ -88,10 +88,17 @@ bool helio_rxw_may_lend(helio_rxw *rxw) {
     return blocks_left(rxw) >= RESERVE && rxw->lead + 1 - rxw->trail + RESERVE <= rxw->mask + 1;
 }
 
+void helio_rxw_offer(helio_rxw *rxw) {
+    helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
+    slot->packet.lasts = helio_rxw_may_lend(rxw);
+    /* A part of it may be lent already, and the rest not. */
+    slot->may_be_lent |= slot->packet.lasts;
+}
+
 /* The slot is in use no more. */
 static void empty(helio_rxw *rxw, helio_rxw_slot *slot) {
     if (slot->state == HELIO_RXW_HELD) {
-        if (is_lent(rxw)) {
+        if (slot->may_be_lent && is_lent(rxw)) {
             rxw->free_blocks[rxw->mask - rxw->aside_count++] = slot->block;
         } else {
             rxw->free_blocks[rxw->free_count++] = slot->block;
@@ -168,7 +175,7 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
     memcpy(slot->block, packet->tsdu, packet->bytes);
     slot->packet = *packet;
     slot->packet.tsdu = slot->block;
-    slot->packet.lasts = false; /* before it is passed on, may_lend says whether it does */
+    slot->packet.lasts = slot->may_be_lent = false; /* helio_rxw_offer says whether it does */
     slot->state = HELIO_RXW_HELD;
     rxw->held++;
     return result;

@@ -69,6 +69,7 @@ typedef struct helio_rxw_slot {
     uint8_t state;           /* helio_rxw_state */
     uint8_t cause;           /* helio_rxw_cause, of LOST */
     uint8_t place;           /* of WAITING and LOST: the caller's; 0 where the stream went back */
+    bool may_be_lent;        /* of HELD: it was passed on as a packet that lasts */
     uint8_t *block;          /* of HELD: where its data is */
     helio_rxw_packet packet; /* of HELD */
 } helio_rxw_slot;
@@ -117,6 +118,9 @@ helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence);
 /* There is room for all packets of two readings of a channel: those held may be lent, and may stay
  * where they are until the application has place for them.  False where nothing is lent. */
 bool helio_rxw_may_lend(helio_rxw *rxw);
+/* To be called before the packet at trail is passed on: sets whether it lasts.  Only the block of a
+ * packet that lasts is kept aside while something is lent, by this window or another. */
+void helio_rxw_offer(helio_rxw *rxw);
 /* Packets up to `sequence` exist: those there is room for become WAITING or LOST, lead moves. */
 void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence);
 /* A WAITING packet will not come. */
