@@ -7,6 +7,8 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,10 +50,15 @@ def test_a_message_that_one_store_alone_has_is_seen(tmp_path: Path) -> None:
         in_two(folders, STREAM, 0, 3, "last")
 
 
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A directory with a short name: the path of a socket within it has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as name:
+        yield Path(name)
+
+
 @pytest.mark.parametrize("part", ["kills", "victims", "seams"])
-def test_ctrl_c_leaves_nothing_behind(part: str, tmp_path: Path) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
+def test_ctrl_c_leaves_nothing_behind(part: str, tmp_path: Path, temporary: Path) -> None:
     words = [sys.executable, "-m", "tests.soak.run"]
     words += [word for name in ("kills", "victims", "seams") for word in (f"--{name}", "500" if name == part else "0")]
     with (tmp_path / "said").open("w") as said:
