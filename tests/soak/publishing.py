@@ -66,7 +66,7 @@ class Publisher(threading.Thread):
             raise Failed(f"the source cannot send: {self._failure}")
 
     def acked(self, receivers: int) -> int:
-        """Messages that so many receivers have acknowledged: all with lesser numbers."""
+        """Messages that this number of receivers has acknowledged: all with lesser numbers."""
         self.check()
         for ack in self.transmitter.acks():
             self._acked[ack.name] = ack.number + 1

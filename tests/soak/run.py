@@ -32,7 +32,7 @@ def main() -> int:
     """Run the parts one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, count in COUNTS.items():
-        parser.add_argument(f"--{name}", type=int, default=count, help=f"so many; 0: none (default {count})")
+        parser.add_argument(f"--{name}", type=int, default=count, help=f"number of rounds; 0: none (default {count})")
     parser.add_argument(
         "--seconds", type=float, default=math.inf, help="begin no round of a part later (default: no limit)"
     )
