@@ -476,6 +476,7 @@ static void a_window_that_lends_nothing_keeps_nothing_aside(void) {
     }
     CHECK_EQUAL(rxw.aside_count, 0);
     helio_rxw_fini(&rxw);
+    helio_loan_end(&loan);
 }
 
 /* The first messages of a packet are lent, the rest are copied when the window has become full. */
