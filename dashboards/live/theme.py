@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
+from heliograph.dashboards.live.figure import Figure
 
 __all__ = ["BAD", "FAINT", "GOOD", "PERCENTILES", "SERIES", "WATCH", "colours", "figure"]
 
@@ -28,7 +28,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     return {name: SERIES[index % len(SERIES)] for index, name in enumerate(sorted(set(names)))}
 
 
-def figure(unit: str, *, x: Sequence[str] = (), y: Mapping[str, Any] | None = None) -> go.Figure:
+def figure(unit: str, *, x: Sequence[str] = (), y: Mapping[str, Any] | None = None) -> Figure:
     """An empty chart in the common frame: time from left to right, values from 0 up.
 
     Args:
@@ -37,9 +37,7 @@ def figure(unit: str, *, x: Sequence[str] = (), y: Mapping[str, Any] | None = No
         y: Settings of the y axis that differ from the default.
     """
     axis = {"gridcolor": _GRID, "linecolor": _GRID, "zeroline": False, "ticks": "", "fixedrange": True}
-    drawing = go.Figure()
-    drawing.update_layout(
-        template=None,
+    drawing = Figure(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": _FONT, "size": 11, "color": FAINT},
@@ -59,5 +57,5 @@ def figure(unit: str, *, x: Sequence[str] = (), y: Mapping[str, Any] | None = No
         },
     )
     if len(x) > 1:
-        drawing.update_xaxes(range=[x[0], x[-1]])
+        drawing.update_layout(xaxis={"range": [x[0], x[-1]]})
     return drawing

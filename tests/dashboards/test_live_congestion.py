@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from heliograph.dashboards.live.app import create, page_at
-from heliograph.dashboards.live.figures.congestion import MARKS, PANELS, control, kind_of, values
+from heliograph.dashboards.live.figures import congestion as charts
+from heliograph.dashboards.live.figures.congestion import MARKS, PANELS, kind_of, values
 from heliograph.dashboards.live.pages import congestion
 from heliograph.dashboards.live.pages.congestion import Choice, choice, parts
 from heliograph.dashboards.live.receiving import REST
@@ -21,8 +23,10 @@ from heliograph.engine import catalogue
 from heliograph.monitor.model import Event, Health, Snapshot
 from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
 from tests.fleet import RATE, RATE_DECIDED, STREAM
+
+control = checked(charts.control)
 
 EVIL = '<b>"\N{RIGHT-TO-LEFT OVERRIDE}/?&#evil'
 CHANGED = {"from": 4_000_000, "to": 3_600_000, "loss_millionths": 21_000, "receiver_index": 3}
@@ -285,7 +289,7 @@ def test_a_hostile_name_is_text_and_its_link_leads_to_it(running: Fleet) -> None
     assert "evil waits 30 % of the time" in text(shown)
     found = {getattr(item, "id", ""): item for item in shown._traverse()}
     assert found["cc-stream"].value == EVIL
-    drawing = found["cc-axis"].figure.to_json()
+    drawing = json.dumps(found["cc-axis"].figure.to_plotly_json())
     assert "evil" in drawing
     assert "<b>" not in drawing
     assert "\\u003cb" not in drawing

@@ -9,11 +9,16 @@ import plotly.graph_objects as go
 import pytest
 
 from heliograph.dashboards.live import theme
-from heliograph.dashboards.live.figures.latency import over_time, percentile_spectrum
-from heliograph.dashboards.live.figures.repair import losses, naks
-from heliograph.dashboards.live.figures.throughput import throughput
+from heliograph.dashboards.live.figures import latency, repair
+from heliograph.dashboards.live.figures import throughput as throughput_charts
 from heliograph.dashboards.live.series import EVERYTHING, Point
-from tests.dashboards.views import NOW_NS, SECOND, Fleet
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+
+over_time = checked(latency.over_time)
+percentile_spectrum = checked(latency.percentile_spectrum)
+losses = checked(repair.losses)
+naks = checked(repair.naks)
+throughput = checked(throughput_charts.throughput)
 
 GROUNDS = {"light": "#ffffff", "dark": "#1a2026"}
 CHARTS: dict[str, Callable[[Sequence[Point]], go.Figure]] = {

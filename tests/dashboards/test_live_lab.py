@@ -16,7 +16,7 @@ import pytest
 from heliograph.dashboards.live import uploads as limits
 from heliograph.dashboards.live.app import create, page_at
 from heliograph.dashboards.live.curves import Curve, curves, to_csv, to_hlog
-from heliograph.dashboards.live.figures.lab import jitter_strip, spectra
+from heliograph.dashboards.live.figures import lab as charts
 from heliograph.dashboards.live.pages import lab
 from heliograph.dashboards.live.pages.lab import Selection, parts, selection
 from heliograph.dashboards.live.series import EVERYTHING, Cells, Point
@@ -26,7 +26,10 @@ from heliograph.monitor.history.hlog import head, line_of, read_hlog
 from heliograph.monitor.latency import cell_of, layout_of, percentile
 from heliograph.monitor.model import Histogram
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+
+spectra = checked(charts.spectra)
+jitter_strip = checked(charts.jitter_strip)
 
 HIGHEST = 60_000_000_000
 SLOW, ALPHA = "receiver:slow", "receiver:alpha"

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import pytest
 
 from heliograph.dashboards.live.app import create, page_at
-from heliograph.dashboards.live.figures.receiver import lag, located, position, queue, stages
+from heliograph.dashboards.live.figures import receiver as charts
 from heliograph.dashboards.live.pages import receiver
 from heliograph.dashboards.live.pages.receiver import Choice, choice, parts
 from heliograph.dashboards.live.receiving import REST, Position, Receiving
@@ -21,8 +21,14 @@ from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Event
 from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
 from tests.fleet import STREAM, TOPICS
+
+lag = checked(charts.lag)
+located = checked(charts.located)
+position = checked(charts.position)
+queue = checked(charts.queue)
+stages = checked(charts.stages)
 
 EVIL = '<b>"\N{RIGHT-TO-LEFT OVERRIDE}/?&#evil'
 CHARTS: dict[str, Callable[[list[Point]], go.Figure]] = {

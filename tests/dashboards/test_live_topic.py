@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 import pytest
 
 from heliograph.dashboards.live.app import create, page_at
+from heliograph.dashboards.live.figures import topic as charts
 from heliograph.dashboards.live.figures.lines import MOST_LINES
-from heliograph.dashboards.live.figures.topic import race, rates
 from heliograph.dashboards.live.pages import topic
 from heliograph.dashboards.live.pages.topic import Choice, choice, parts
 from heliograph.dashboards.live.receiving import Position, Receiving
@@ -23,8 +23,11 @@ from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Event, Health
 from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
 from tests.fleet import RECEIVERS, STREAM, TOPICS
+
+race = checked(charts.race)
+rates = checked(charts.rates)
 
 EVIL = '<b>"\N{RIGHT-TO-LEFT OVERRIDE}/?&#evil'
 PRICES = Choice("PRICES.A", STREAM)
@@ -301,7 +304,7 @@ def test_a_hostile_name_is_text_and_its_link_leads_to_it(running: Fleet) -> None
     assert "evil is falling behind" in text(shown)
     found = {getattr(item, "id", ""): item for item in shown._traverse()}
     assert found["tp-topic"].value == EVIL
-    (line,) = [trace.name for trace in found["tp-race"].figure.data if "evil" in trace.name]
+    (line,) = [trace["name"] for trace in found["tp-race"].figure.data if "evil" in trace["name"]]
     assert line.startswith("&lt;b&gt;")
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in line
 

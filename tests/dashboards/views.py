@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec
 
+import plotly.graph_objects as go
+
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.store import Store, View
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import sample_fleet
 
-__all__ = ["NOW_NS", "Fleet"]
+__all__ = ["NOW_NS", "Fleet", "checked"]
 
 NOW_NS = 1_800_000_000_000_000_000
 SECOND = 1_000_000_000
+
+_Arguments = ParamSpec("_Arguments")
+
+
+def checked(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, go.Figure]:
+    """Give each chart of a function to Plotly, which rejects what its format does not have."""
+
+    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> go.Figure:
+        return go.Figure(draw(*args, **kwargs).to_plotly_json())
+
+    return drawn
 
 
 @dataclass

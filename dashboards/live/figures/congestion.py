@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import add_line, times
 from heliograph.dashboards.live.sending import WAITS, Sending
 from heliograph.dashboards.live.series import Point
@@ -125,7 +124,7 @@ def values(points: Sequence[Point], stream: str) -> list[Value]:
     return [item for item in lines if any(value is not None for value in item.values)]
 
 
-def control(points: Sequence[Point], stream: str, events: Iterable[Event]) -> go.Figure:
+def control(points: Sequence[Point], stream: str, events: Iterable[Event]) -> Figure:
     """Rate, loss, windows, credit, waits and requests of a stream; marks and dotted lines are its events.
 
     The red ground is a NAK storm. The events must be those of the stream; others than of congestion control are left
@@ -145,17 +144,17 @@ def control(points: Sequence[Point], stream: str, events: Iterable[Event]) -> go
         title, unit, _ = PANELS[line.panel]
         dash = _DASHED.get(line.name, "solid")
         add_line(figure, x, line.values, f"{title}: {line.name}", colour, unit=f",.1f {unit}", dash=dash, width=1.8)
-        figure.data[-1].update(yaxis=axes[line.panel])
+        figure.data[-1]["yaxis"] = axes[line.panel]
     _add_storms(figure, points, x, stream)
     _add_marks(figure, x, events)
     return figure
 
 
-def _frame(figure: go.Figure, filled: set[str]) -> dict[str, str]:
+def _frame(figure: Figure, filled: set[str]) -> dict[str, str]:
     """Divide the chart into panels, an empty one of less height; return the axis of each."""
     weights = {panel: 1.0 if panel in filled else _EMPTY for panel in PANELS}
     scale = (1 - _MARKS_HEIGHT - _GAP * (len(PANELS) + 1)) / sum(weights.values())
-    style = figure.layout.yaxis.to_plotly_json()
+    style = dict(figure.layout["yaxis"])
     bare = {"showticklabels": False, "showgrid": False, "range": [-1, 1], "title": {"text": ""}}
     top = 1 - _GAP
     figure.update_layout(yaxis={**bare, "domain": [top - _MARKS_HEIGHT, top]}, margin={"t": 4})
@@ -170,18 +169,18 @@ def _frame(figure: go.Figure, filled: set[str]) -> dict[str, str]:
         if panel not in filled:
             shown |= bare
         _add_title(figure, f"{title}, {unit}" if panel in filled else f"{title}: {nothing}", top)
-        figure.update_layout({f"yaxis{number}": shown})
+        figure.update_layout(**{f"yaxis{number}": shown})
         top -= height + _GAP
-    figure.update_xaxes(anchor=f"y{len(PANELS) + 1}")
+    figure.update_layout(xaxis={"anchor": f"y{len(PANELS) + 1}"})
     return axes
 
 
-def _add_title(figure: go.Figure, text: str, top: float) -> None:
+def _add_title(figure: Figure, text: str, top: float) -> None:
     place = {"xref": "paper", "yref": "paper", "x": 0, "y": top, "xanchor": "left", "yanchor": "bottom"}
     figure.add_annotation(text=text, showarrow=False, **place)
 
 
-def _add_storms(figure: go.Figure, points: Sequence[Point], x: Sequence[str], stream: str) -> None:
+def _add_storms(figure: Figure, points: Sequence[Point], x: Sequence[str], stream: str) -> None:
     """Add a red ground and a word to each stretch of points with a NAK storm."""
     begun: str | None = None
     for place, point in zip(x, points, strict=True):
@@ -195,13 +194,14 @@ def _add_storms(figure: go.Figure, points: Sequence[Point], x: Sequence[str], st
         _add_storm(figure, begun, x[-1])
 
 
-def _add_storm(figure: go.Figure, begun: str, ended: str) -> None:
+def _add_storm(figure: Figure, begun: str, ended: str) -> None:
     rest = {"xref": "x", "yref": "paper"}
-    figure.add_shape(type="rect", x0=begun, x1=ended, y0=0, y1=1, fillcolor=_STORM, line_width=0, layer="below", **rest)
+    area = {"x0": begun, "x1": ended, "y0": 0, "y1": 1}
+    figure.add_shape(type="rect", **area, fillcolor=_STORM, line={"width": 0}, layer="below", **rest)
     figure.add_annotation(text="NAK storm", x=begun, y=0, xanchor="left", yanchor="bottom", showarrow=False, **rest)
 
 
-def _add_marks(figure: go.Figure, x: Sequence[str], events: Iterable[Event]) -> None:
+def _add_marks(figure: Figure, x: Sequence[str], events: Iterable[Event]) -> None:
     found: dict[str, list[tuple[str, str]]] = {}
     for event in events:
         kind = kind_of(event)

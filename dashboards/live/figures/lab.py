@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.curves import Curve, title
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.latency import add_spectrum, spectrum_frame, time_axis
 from heliograph.dashboards.live.figures.lines import MOST_LINES, add_line, times
 from heliograph.dashboards.live.series import Group, Point
@@ -23,7 +23,7 @@ _LEAST_US = 1e-3
 _DASHES = {"": "solid", "never lost": "solid", "recovered": "dot"}
 
 
-def spectra(curves: Sequence[Curve]) -> go.Figure:
+def spectra(curves: Sequence[Curve]) -> Figure:
     """Value by percentile, one line per curve; the x axis is log 1/(1-q). Dotted: recovered messages.
 
     A band around a line holds the true latencies: the values as measured, minus the offset of the clocks, with its
@@ -40,15 +40,16 @@ def spectra(curves: Sequence[Curve]) -> go.Figure:
     return figure
 
 
-def _add_band(figure: go.Figure, line: Spectrum, shift: tuple[int, int], colour: str) -> None:
+def _add_band(figure: Figure, line: Spectrum, shift: tuple[int, int], colour: str) -> None:
     red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     hidden = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
     for end, fill in zip(shift, (None, "tonexty"), strict=True):
         values = np.maximum((line.values.astype(np.float64) + end) * _US, _LEAST_US)
-        figure.add_scatter(x=line.nines, y=values, fill=fill, fillcolor=f"rgba({red},{green},{blue},0.18)", **hidden)
+        ground = f"rgba({red},{green},{blue},0.18)"
+        figure.add_scatter(x=line.nines.tolist(), y=values.tolist(), fill=fill, fillcolor=ground, **hidden)
 
 
-def jitter_strip(points: Sequence[Point], groups: Sequence[Group]) -> go.Figure:
+def jitter_strip(points: Sequence[Point], groups: Sequence[Group]) -> Figure:
     """p99.9 minus p50 of each interval, one line per group; an interval without messages is a gap."""
     x = times(points)
     lines = {group: [_jitter(point, group) for point in points] for group in groups[:MOST_LINES]}

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times, topic_colours
 from heliograph.dashboards.live.series import QUANTILES, Group, Point, merged
 from heliograph.engine.catalogue.outside import Output, outside
@@ -40,7 +39,7 @@ def _tick(value_us: float) -> str:
     return f"{value_us * 1e3:g} ns"
 
 
-def over_time(points: Sequence[Point], group: Group) -> go.Figure:
+def over_time(points: Sequence[Point], group: Group) -> Figure:
     """Percentiles of each interval of one group in microseconds; an interval without messages is a gap."""
     x = times(points)
     lines = {
@@ -55,7 +54,7 @@ def over_time(points: Sequence[Point], group: Group) -> go.Figure:
     return figure
 
 
-def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
+def percentile_spectrum(points: Sequence[Point], kind: str) -> Figure:
     """Value by percentile over all `points`, one line per topic or receiver. The x axis is log 1/(1-q).
 
     Args:
@@ -74,29 +73,29 @@ def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
     return figure
 
 
-def spectrum_frame(values_us: Iterable[float]) -> go.Figure:
+def spectrum_frame(values_us: Iterable[float]) -> Figure:
     """An empty percentile spectrum around some values in microseconds."""
     figure = theme.figure("", y=time_axis(values_us))
-    figure.update_xaxes(
-        type="linear",
-        tickformat="",
-        showgrid=True,
-        tickvals=list(_NINES),
-        ticktext=list(_NINES.values()),
-        rangemode="tozero",
-    )
-    figure.update_layout(hovermode="closest")
+    axis = {
+        "type": "linear",
+        "tickformat": "",
+        "showgrid": True,
+        "tickvals": list(_NINES),
+        "ticktext": list(_NINES.values()),
+        "rangemode": "tozero",
+    }
+    figure.update_layout(xaxis=axis, hovermode="closest")
     return figure
 
 
-def add_spectrum(figure: go.Figure, line: Spectrum, name: str, colour: str, dash: str = "solid") -> None:
+def add_spectrum(figure: Figure, line: Spectrum, name: str, colour: str, dash: str = "solid") -> None:
     """Add one line to a percentile spectrum."""
     figure.add_scatter(
-        x=line.nines,
-        y=line.values * _US,
+        x=line.nines.tolist(),
+        y=(line.values * _US).tolist(),
         name=outside(name, Output.PLOTLY),
         mode="lines",
         line={"color": colour, "width": 1.6, "dash": dash},
-        customdata=line.fractions * 100,
+        customdata=(line.fractions * 100).tolist(),
         hovertemplate="%{fullData.name}: %{customdata:.5~f} % within %{y:,.1f} µs<extra></extra>",
     )

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.series import Point
 from heliograph.engine.catalogue.outside import Output, outside
 
@@ -43,7 +42,7 @@ def receiver_colours(points: Sequence[Point]) -> dict[str, str]:
     return theme.colours(_most(_receivers(points)))
 
 
-def note_rest(figure: go.Figure, points: Sequence[Point], kind: str) -> None:
+def note_rest(figure: Figure, points: Sequence[Point], kind: str) -> None:
     """Add a note to the chart with the number of topics or receivers that are not drawn.
 
     Args:
@@ -78,7 +77,7 @@ def _most(found: Counter[str]) -> list[str]:
 
 
 def add_line(
-    figure: go.Figure,
+    figure: Figure,
     x: Sequence[str],
     y: Sequence[float | None],
     name: str,
@@ -107,7 +106,7 @@ def add_line(
     )
 
 
-def add_history(figure: go.Figure, x: Sequence[str], depth: Sequence[float | None]) -> None:
+def add_history(figure: Figure, x: Sequence[str], depth: Sequence[float | None]) -> None:
     """Add the history as a band from the sender, at 0, to its oldest packet, if its depth is known."""
     if all(value is None for value in depth):
         return
@@ -123,7 +122,7 @@ def add_history(figure: go.Figure, x: Sequence[str], depth: Sequence[float | Non
     )
 
 
-def add_left(figure: go.Figure, x: Sequence[str], behind: Sequence[float | None], *, legend: bool = True) -> None:
+def add_left(figure: Figure, x: Sequence[str], behind: Sequence[float | None], *, legend: bool = True) -> None:
     """Add a cross at each position whose packets have left the history, if there is one."""
     if any(value is not None for value in behind):
         marker = {"symbol": "x", "size": 8, "color": theme.BAD}

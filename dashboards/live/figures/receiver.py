@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import add_history, add_left, add_line, times
 from heliograph.dashboards.live.receiving import REST, STAGES, Position, Receiving
 from heliograph.dashboards.live.series import Point
@@ -22,7 +21,7 @@ def _each(points: Sequence[Point], name: str) -> list[Receiving]:
     return [point.receiving.get(name, Receiving()) for point in points]
 
 
-def position(points: Sequence[Point], name: str, stream: str) -> go.Figure:
+def position(points: Sequence[Point], name: str, stream: str) -> Figure:
     """Packets behind the sender, which is at 0. The band is the history; packets below it cannot be repaired.
 
     Dotted: as the receiver last reported it to its source. Crosses: packets that it needs have left the history.
@@ -48,7 +47,7 @@ def position(points: Sequence[Point], name: str, stream: str) -> go.Figure:
     return figure
 
 
-def lag(points: Sequence[Point], name: str) -> go.Figure:
+def lag(points: Sequence[Point], name: str) -> Figure:
     """Age of the oldest message that the application does not have: the largest of all topics."""
     x = times(points)
     figure = theme.figure("seconds", x=x)
@@ -58,7 +57,7 @@ def lag(points: Sequence[Point], name: str) -> go.Figure:
     return figure
 
 
-def queue(points: Sequence[Point], name: str) -> go.Figure:
+def queue(points: Sequence[Point], name: str) -> Figure:
     """Fill of the fullest receive queue."""
     x = times(points)
     figure = theme.figure("% full", x=x, y={"range": [0, 100]})
@@ -68,13 +67,13 @@ def queue(points: Sequence[Point], name: str) -> go.Figure:
     return figure
 
 
-def stages(points: Sequence[Point], name: str) -> go.Figure:
+def stages(points: Sequence[Point], name: str) -> Figure:
     """Mean latency of each interval, divided into its stages; an interval without messages is a gap."""
     values = [{stage: value / 1e3 for stage, value in item.stages.items()} for item in _each(points, name)]
     return _stacked("µs", points, values, _STAGE_COLOURS, "%{y:,.1f} µs")
 
 
-def located(points: Sequence[Point], name: str) -> go.Figure:
+def located(points: Sequence[Point], name: str) -> Figure:
     """Packets of each interval that were missing at first, by loss location."""
     return _stacked(
         "packets", points, [item.located for item in _each(points, name)], _PLACE_COLOURS, "%{y:,.0f} packets"
@@ -83,7 +82,7 @@ def located(points: Sequence[Point], name: str) -> go.Figure:
 
 def _stacked(
     unit: str, points: Sequence[Point], values: Sequence[Mapping[str, float]], colours: Mapping[str, str], hover: str
-) -> go.Figure:
+) -> Figure:
     x = times(points)
     figure = theme.figure(unit, x=x)
     figure.update_layout(barmode="stack", bargap=0)

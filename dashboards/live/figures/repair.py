@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times
 from heliograph.dashboards.live.series import Point
 from heliograph.engine.catalogue.outside import Output, outside
@@ -14,7 +13,7 @@ from heliograph.engine.catalogue.outside import Output, outside
 __all__ = ["losses", "naks"]
 
 
-def naks(points: Sequence[Point]) -> go.Figure:
+def naks(points: Sequence[Point]) -> Figure:
     """Sequence numbers requested per second (NAKs), by receiver."""
     x = times(points)
     figure = theme.figure("sequences/s", x=x)
@@ -24,7 +23,7 @@ def naks(points: Sequence[Point]) -> go.Figure:
     return figure
 
 
-def losses(points: Sequence[Point]) -> go.Figure:
+def losses(points: Sequence[Point]) -> Figure:
     """Lines: packets missed per second, by receiver. Triangles: packets lost."""
     x = times(points)
     figure = theme.figure("packets/s", x=x)

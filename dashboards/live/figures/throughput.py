@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, times, topic_colours
 from heliograph.dashboards.live.series import Point
 
 __all__ = ["throughput"]
 
 
-def throughput(points: Sequence[Point]) -> go.Figure:
+def throughput(points: Sequence[Point]) -> Figure:
     """Solid: sent. Dotted: delivered per receiver, on average. The lines coincide while all receivers keep up.
 
     A topic whose transmitter is out of reach has only the dotted line.

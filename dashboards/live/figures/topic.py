@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
 from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import MOST_LINES, add_history, add_left, add_line, times
 from heliograph.dashboards.live.receiving import Position, Receiving
 from heliograph.dashboards.live.sending import Sending
@@ -24,7 +23,7 @@ def _depth(point: Point, stream: str) -> int | None:
     return sent.depth if sent is not None else None
 
 
-def race(points: Sequence[Point], stream: str, names: Sequence[str]) -> go.Figure:
+def race(points: Sequence[Point], stream: str, names: Sequence[str]) -> Figure:
     """Packets behind the sender, which is at 0, by receiver. The band is the history.
 
     Dotted: as receivers last reported it to their source. Crosses: packets that a receiver needs have left the history.
@@ -63,7 +62,7 @@ def race(points: Sequence[Point], stream: str, names: Sequence[str]) -> go.Figur
     return figure
 
 
-def rates(points: Sequence[Point], stream: str, topic: str) -> go.Figure:
+def rates(points: Sequence[Point], stream: str, topic: str) -> Figure:
     """Packets of the topic, and repairs and requested sequence numbers of its stream, per second."""
     x = times(points)
     figure = theme.figure("packets/s", x=x)
