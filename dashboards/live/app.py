@@ -1,8 +1,8 @@
 """The Dash application: one timer in the browser, one store in the server, and plain functions between them.
 
-Every browser sends one request per interval. Each view is drawn once for all browsers (`Easel`), so that the cost of
-drawing does not grow with their number. A request that arrives during a drawing waits for its result. A view that the
-browser already shows is not sent again.
+Every browser sends one request per interval. Each view is drawn once for all browsers (`easel.py`), so that the cost of
+drawing does not grow with their number. A request that arrives during a drawing waits for its result. The stamp of an
+answer names its drawing. The browser returns it with the next request, and gets what has changed since.
 
 The browser decides when to send the next request and whether the server answers: see `assets/state.js`.
 
@@ -12,17 +12,16 @@ The address names the page and holds its state. `page_at` is the router: it make
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
+from heliograph.dashboards.live.easel import Drawing, Easel
 from heliograph.dashboards.live.pages import command, congestion, fleet, lab, receiver, topic
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
@@ -34,11 +33,8 @@ from heliograph.dashboards.live.store import Store, View, status_of
 from heliograph.dashboards.live.uploads import NotALog, Uploads
 from heliograph.engine.catalogue.outside import outside
 
-__all__ = ["Easel", "create", "first_page", "page_at", "refresh"]
+__all__ = ["create", "first_page", "page_at", "refresh"]
 
-_Choice = TypeVar("_Choice", bound=Hashable)
-
-_MOST_CHOICES = 32
 _SELECTIONS = {
     "": ("groups", "kind"),
     "tp-": topic.CHOICES,
@@ -75,27 +71,6 @@ def _stay_here(app: Dash) -> None:
         return str(frame(**parts | {"config": _VERSION_CHECK.sub('"dash_version_url":null', parts["config"])}))
 
     app.interpolate_index = interpolate_index
-
-
-class Easel(Generic[_Choice]):
-    """The drawings of the newest view, one per choice; safe to use from many threads."""
-
-    def __init__(self, draw: Callable[[View, Any], Mapping[str, Any]] = fleet.parts) -> None:
-        self._draw = draw
-        self._lock = threading.Lock()
-        self._done: OrderedDict[_Choice, tuple[int, Mapping[str, Any]]] = OrderedDict()
-
-    def parts(self, view: View, choice: _Choice) -> Mapping[str, Any]:
-        """Return the parts of the page, drawn at most once per view and choice."""
-        with self._lock:
-            done = self._done.get(choice)
-            if done is None or done[0] < view.sequence:
-                done = (view.sequence, harmless(self._draw(view, choice)))
-                self._done[choice] = done
-            self._done.move_to_end(choice)
-            while len(self._done) > _MOST_CHOICES:
-                self._done.popitem(last=False)
-            return done[1]
 
 
 def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
@@ -142,41 +117,44 @@ def page_at(
     return harmless(fleet.layout(view, state, verdict(view, status), choice, [*said, *more]))
 
 
-def _current(store: Store, clock: Callable[[], int], prefix: str = "") -> dict[str, Any]:
+def _current(view: View, now_ns: int, prefix: str, drawing: Drawing | None = None) -> dict[str, Any]:
     """Return the parts of the head that change with every answer."""
-    view, now = store.view, clock()
-    state = stamp(view, status_of(view, now), now)
+    state = stamp(view, status_of(view, now_ns), now_ns)
+    if drawing is not None:
+        state["drawing"] = drawing.number
     return {f"{prefix}stamp": state, f"{prefix}taken": taken(view)}
+
+
+def _shown(stamp: Any) -> Any:
+    """Return the number of the drawing that a browser shows, from the stamp of its last answer."""
+    return stamp.get("drawing") if isinstance(stamp, Mapping) else None
 
 
 def refresh(
     store: Store,
     easel: Easel[Choice],
     choice: Choice,
-    seen: int | None,
+    shown: Any,
     *,
     clock: Callable[[], int] = time.time_ns,
 ) -> dict[str, Any]:
-    """Return the parts that changed since the last request of a browser, by id.
+    """Return the update of a browser, by part.
 
     Args:
-        seen: Sequence number of the view that the browser shows with this choice; None: it needs all parts.
+        shown: Number of the drawing that the browser shows; None: it needs all parts.
     """
     view, now = store.view, clock()
-    status = status_of(view, now)
-    said = verdict(view, status)
+    said = verdict(view, status_of(view, now))
+    drawing, changes = easel.update(view, choice, shown)
     answer: dict[str, Any] = harmless(
         {
-            "stamp": stamp(view, status, now),
+            **_current(view, now, "", drawing),
             "verdict": fleet.verdict_parts(said),
             "verdict-tone": f"verdict {said.tone}",
             "verdict-spoken": said.announced,
-            "taken": taken(view),
         }
     )
-    if seen == view.sequence:
-        return answer | dict.fromkeys(PLACES, no_update)
-    return answer | dict(easel.parts(view, choice))
+    return answer | dict(changes)
 
 
 def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Control | None = None) -> Dash:
@@ -197,7 +175,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
         suppress_callback_exceptions=True,  # otherwise the page would contain its layout twice
     )
     _stay_here(app)
-    easel: Easel[Choice] = Easel()
+    easel: Easel[Choice] = Easel(fleet.parts)
     uploads = Uploads()
     app.layout = lambda: [dcc.Location(id="url", refresh=False), html.Div(id="page")]
 
@@ -223,7 +201,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
     )
     def on_ask(_: int | None, group: str | None, kind: str | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
         choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
-        return refresh(store, easel, choice, _seen(stamp, "ask"), clock=clock)
+        return refresh(store, easel, choice, _shown(stamp), clock=clock)
 
     for one in _OF_ONE.values():
         _add_one(app, store, clock, one)
@@ -232,12 +210,6 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
     for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value") for name in choices])
     return app
-
-
-def _seen(stamp: Mapping[str, Any] | None, ask: str) -> int | None:
-    """Return the number of the view that the browser shows; None when its choice has changed."""
-    found = stamp.get("sequence") if isinstance(stamp, Mapping) and ctx.triggered_id == ask else None
-    return found if isinstance(found, int) else None
 
 
 def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:
@@ -284,14 +256,16 @@ def _add_one(app: Dash, store: Store, clock: Callable[[], int], one: _OfOne) -> 
     def on_ask_of_one(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
         if one.needs_stages:
             store.need_stages()
-        view = store.view
-        answer = _current(store, clock, prefix)
+        view, shown = store.view, _shown(stamp)
+        choice = page.Choice(*(str(given.get(name) or "") for name in page.CHOICES))
+        drawing, changes = easel.update(view, choice, shown)
+        answer = _current(view, clock(), prefix, drawing) | dict(changes)
         aged = old(answer[f"{prefix}stamp"])
-        if _seen(stamp, f"{prefix}ask") == view.sequence:
-            answer |= dict.fromkeys(page.PLACES, no_update)
-        else:
-            answer |= easel.parts(view, page.Choice(*(str(given.get(name) or "") for name in page.CHOICES)))
-        return answer if aged is None else answer | {verdict_place: harmless(aged)}
+        if aged is not None:
+            answer[verdict_place] = harmless(aged)
+        elif shown != drawing.number:  # whole, because the browser may show that the data is old
+            answer[verdict_place] = drawing.parts[verdict_place]
+        return answer
 
 
 def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]) -> None:
@@ -312,10 +286,8 @@ def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]
     )
     def on_lab_ask(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
         view = store.view
-        answer = _current(store, clock, "lab-")
-        if _seen(stamp, "lab-ask") == view.sequence:
-            return answer | dict.fromkeys(lab.PLACES, no_update)
-        return answer | dict(easel.parts(view, selected(view, given)))
+        drawing, changes = easel.update(view, selected(view, given), _shown(stamp))
+        return _current(view, clock(), "lab-", drawing) | dict(changes)
 
     app.clientside_callback(
         ClientsideFunction("heliograph", "file"),
@@ -366,6 +338,7 @@ def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]
 def _add_control(app: Dash, store: Store, control: Control | None, clock: Callable[[], int]) -> None:
     """Add the callbacks of the control page; without a gate the page has no form."""
     places = command.PLACES if control else {}
+    easel: Easel[None] | None = Easel(lambda view, _: command.parts(view, control)) if control else None
 
     @app.callback(
         output={name: Output(name, prop) for name, prop in places.items()}
@@ -376,10 +349,10 @@ def _add_control(app: Dash, store: Store, control: Control | None, clock: Callab
     )
     def on_control_ask(_: int | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
         view = store.view
-        answer = _current(store, clock, "act-")
-        if control is None or _seen(stamp, "act-ask") == view.sequence:
-            return answer | dict.fromkeys(places, no_update)
-        return answer | dict(harmless(command.parts(view, control)))
+        if easel is None:
+            return _current(view, clock(), "act-")
+        drawing, changes = easel.update(view, None, _shown(stamp))
+        return _current(view, clock(), "act-", drawing) | dict(changes)
 
     if control is None:
         return

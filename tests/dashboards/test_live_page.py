@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from dash import no_update
 
-from heliograph.dashboards.live.app import Easel, create, first_page, refresh
+from heliograph.dashboards.live.app import create, first_page, refresh
+from heliograph.dashboards.live.easel import Easel
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.fleet import PLACES, Choice, parts
 from heliograph.dashboards.live.pages.verdict import verdict
@@ -174,11 +175,11 @@ def test_every_place_is_filled_also_when_nothing_is_known() -> None:
 
 
 def test_a_reader_gets_a_view_once_and_then_only_the_state(running: Fleet) -> None:
-    easel = Easel()
+    easel = Easel(parts)
     clock = lambda: running.now_ns  # noqa: E731
     everything = refresh(running.store, easel, Choice(), None, clock=clock)
     assert all(everything[place] is not no_update for place in PLACES)
-    seen = everything["stamp"]["sequence"]
+    seen = everything["stamp"]["drawing"]
     again = refresh(running.store, easel, Choice(), seen, clock=clock)
     assert all(again[place] is no_update for place in PLACES)
     assert again["stamp"]["word"] == "live"
@@ -187,7 +188,7 @@ def test_a_reader_gets_a_view_once_and_then_only_the_state(running: Fleet) -> No
 
 
 def test_the_stamp_tells_a_stale_page_its_age(running: Fleet) -> None:
-    answer = refresh(running.store, Easel(), Choice(), 2, clock=lambda: running.now_ns + 12 * SECOND)
+    answer = refresh(running.store, Easel(parts), Choice(), 2, clock=lambda: running.now_ns + 12 * SECOND)
     assert (answer["stamp"]["word"], answer["stamp"]["tone"]) == ("stale", "watch")
     assert answer["stamp"]["reason"] == "last sample 12 s ago"
     assert answer["verdict-tone"] == "verdict watch"
@@ -197,7 +198,7 @@ def test_what_is_spoken_changes_with_a_state_and_not_with_a_figure(running: Flee
     heard, shown = [], []
     for moment in (2, 3, 4):
         running.at(moment)
-        answer = refresh(running.store, Easel(), Choice(), None, clock=lambda: running.now_ns)
+        answer = refresh(running.store, Easel(parts), Choice(), None, clock=lambda: running.now_ns)
         heard.append(answer["verdict-spoken"])
         shown.append(text(answer["verdict"]))
     assert len(set(shown)) == 3
@@ -222,22 +223,23 @@ def test_a_view_is_drawn_once_for_all_readers(running: Fleet) -> None:
 
     easel = Easel(draw)
     view = running.store.view
-    readers = [threading.Thread(target=easel.parts, args=(view, Choice())) for _ in range(6)]
+    readers = [threading.Thread(target=easel.drawing, args=(view, Choice())) for _ in range(6)]
     for reader in readers:
         reader.start()
     go.set()
     for reader in readers:
         reader.join()
     assert drawn == [view.sequence]
-    easel.parts(replace(view, sequence=view.sequence - 1), Choice())
+    easel.drawing(replace(view, sequence=view.sequence - 1), Choice())
     assert drawn == [view.sequence]  # an older view does not undo a newer drawing
 
 
 def test_drawings_of_many_choices_are_bounded(running: Fleet) -> None:
     easel = Easel(lambda view, choice: {})
     for number in range(200):
-        easel.parts(running.store.view, Choice(group=f"topic:{number}"))
-    assert len(easel._done) <= 32
+        easel.drawing(running.store.view, Choice(group=f"topic:{number}"))
+    assert len(easel._newest) <= 32
+    assert len(easel._shown) <= 16
 
 
 def test_the_first_page_is_full(running: Fleet) -> None:
