@@ -29,12 +29,12 @@ MAY_IMPORT = {
     "dashboards": ("heliograph.dashboards", "heliograph.monitor", CATALOGUE),
 }
 HEAVY = {
-    "dash": ("dashboards/live/app.py", "dashboards/live/pages/"),
+    "dash": ("dashboards/live/app.py", "dashboards/live/differences.py", "dashboards/live/pages/"),
     "flask": (),
     "grafana_api": ("dashboards/grafana/backend.py",),
     "hdrh": (),
     "pandas": ("monitor/history/",),
-    "plotly": ("dashboards/live/figures/", "dashboards/live/theme.py"),
+    "plotly": (),  # slow: charts are plain data, and the tests give them to it
     "prometheus_client": tuple(
         f"exporters/{name}.py" for name in ("collector", "families", "prometheus", "pushgateway", "rendering", "tables")
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -11,15 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 from dash import Patch, html, no_update
+from flask import Response, request
 from hypothesis import given
 from hypothesis import strategies as st
+from waitress.server import create_server
 
+from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.differences import difference, plain
 from heliograph.dashboards.live.easel import Easel
 from heliograph.dashboards.live.figure import Figure
-from heliograph.dashboards.live.pages.fleet import Choice, parts
-from heliograph.dashboards.live.store import View
-from tests.dashboards.views import Fleet
+from heliograph.dashboards.live.pages.fleet import GRAPHS, Choice, parts
+from heliograph.dashboards.live.pages.parts import harmless
+from heliograph.dashboards.live.store import Store, View
+from tests.dashboards.browsing import seen, until
+from tests.dashboards.views import SECOND, Fleet
 
 DIGITS = st.integers(0, 9)
 JSON = st.recursive(
@@ -120,3 +127,61 @@ def test_a_drawing_of_another_choice_and_of_long_ago() -> None:
         easel.drawing(View(sequence=sequence), "y")
     _, update = easel.update(View(sequence=40), "x", first.number)
     assert update == {"a": "x", "b": "same"}
+
+
+@contextlib.contextmanager
+def on_a_port(store: Store, sizes: list[int]) -> Iterator[str]:
+    """The application over a store that the test moves on; collects the sizes of its updates in bytes."""
+    application = create(store).server
+
+    @application.after_request
+    def measure(answer: Response) -> Response:
+        if request.path == "/_dash-update-component":
+            sizes.append(answer.content_length or 0)
+        return answer
+
+    server = create_server(application, host="127.0.0.1", port=0, threads=4)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}/"
+    finally:
+        server.task_dispatcher.shutdown()
+        server.close()
+        thread.join(10)
+
+
+CHARTS = """
+return arguments[0].map(id => (document.querySelector('#' + id + ' .js-plotly-plot')?.data ?? []).map(
+  trace => [trace.name, Array.from(trace.x), Array.from(trace.y)]));
+"""
+
+
+def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Fleet, driver: Any) -> None:
+    for moment in range(4):
+        base = fleet.at(moment)
+    last = base.points[-1]
+    points = [replace(last, time_ns=last.time_ns + number * SECOND, sent={"T": float(number)}) for number in range(90)]
+    store = fleet.store
+
+    def show(step: int) -> None:
+        rows = tuple(replace(row, naks_per_s=1000.0 + step) for row in base.rows)
+        now = tuple(points[step : step + 60])
+        store._view = replace(base, sequence=100 + step, rows=rows, points=now, interval=0.2)
+
+    show(0)
+    graphs = sorted(GRAPHS)
+    sizes: list[int] = []
+    with on_a_port(store, sizes) as url:
+        driver.get(url)
+        for step in range(1, 9):
+            show(step)
+            newest = plain(harmless(parts(store.view, Choice())))
+            wanted = [[[line["name"], line["x"], line["y"]] for line in newest[name]["data"]] for name in graphs]
+            until(lambda wanted=wanted: driver.execute_script(CHARTS, graphs) == wanted, f"the charts of view {step}")
+            if step == 4:
+                driver.refresh()
+        assert "1,008" in seen(driver, "receivers") or "4,032" in seen(driver, "receivers")
+        driver.get("about:blank")  # ends its requests
+    assert sorted(sizes)[len(sizes) // 2] * 4 < max(sizes)
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
