@@ -110,6 +110,10 @@ monitor-cost: bootstrap ## what monitoring takes: CPU time of a sample by size o
 bench-scrape: bootstrap ## CPU time and memory of a scraped exporter; refreshes RESULTS.md (LARGE=1: 10,000 receiver-topics too)
 	@$(PY) -m tests.bench.bench_scrape $(if $(LARGE),--large)
 
+.PHONY: bench-live
+bench-live: bootstrap ## CPU time and memory of the live page, size of its updates, script time of a browser; refreshes RESULTS.md
+	@$(PY) -m tests.bench.live
+
 .PHONY: bench-history
 bench-history: bootstrap ## speed and memory of the latency history beside pyarrow and DuckDB; refreshes RESULTS.md (INTERVALS=50000 PAIRS=3)
 	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)

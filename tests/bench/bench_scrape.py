@@ -159,9 +159,10 @@ def _address(number: int) -> str:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def segments(prefix: str = "heliograph-scrape-") -> Iterator[Path]:
+    """Make a folder in memory, where there is one."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="heliograph-scrape-", dir=base))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
     try:
         yield folder
     finally:
@@ -188,34 +189,36 @@ def _scrape(port: int) -> bytes:
         return gzip.decompress(answer.read())
 
 
-def _cpu(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _rss_mb(pid: int) -> float:
+def size_mb(pid: int) -> float:
+    """Return the resident size of a process."""
     lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(lines["VmRSS"].split()[0]) / 1024
 
 
 def measure(fleet: Fleet, rounds: int) -> Figures:
     """Measure an exporter of one fleet over rounds of five seconds."""
-    with _folder() as folder:
+    with segments() as folder:
         engines = Engines(folder, fleet)
         port = free_port()
         with _exporter(folder, port) as pid:
             body = _first(port, engines)
             costs: list[float] = []
-            began, began_cpu = time.monotonic(), _cpu(pid)
+            began, began_cpu = time.monotonic(), cpu_seconds(pid)
             for second in range(1, rounds * SCRAPE_SECONDS + 1):
                 engines.move()
                 time.sleep(max(0.0, began + second - time.monotonic()))
                 if second % SCRAPE_SECONDS == 0:
-                    before = _cpu(pid)
+                    before = cpu_seconds(pid)
                     body = _scrape(port)
-                    costs.append(_cpu(pid) - before)
-            share = (_cpu(pid) - began_cpu) / (time.monotonic() - began)
-            rss = _rss_mb(pid)
+                    costs.append(cpu_seconds(pid) - before)
+            share = (cpu_seconds(pid) - began_cpu) / (time.monotonic() - began)
+            rss = size_mb(pid)
     series = sum(not line.startswith(b"#") for line in body.splitlines())
     return Figures(fleet, share, rss, 1e3 * statistics.median(costs), len(body), series)
 
@@ -240,7 +243,7 @@ def join_ms(instances: int, topics: int, rounds: int = 10) -> float:
 
     watcher = Watcher()
     costs = []
-    with _folder() as folder:
+    with segments() as folder:
         engines = Engines(folder, Fleet(topics, instances), histograms=False)
         with Sampler(folder) as sampler:
             previous = sampler.sample()
