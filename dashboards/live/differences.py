@@ -7,7 +7,8 @@ figures in the same rows. A patch has only what changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dash import Patch, no_update
@@ -17,19 +18,36 @@ __all__ = ["difference", "plain"]
 _MOST_MOVED: Final = 16
 """Largest number of points by which a curve is found to have moved, after missed views."""
 _Path = tuple[str | int, ...]
+_NUMBERS: Final = frozenset({float, int, type(None)})
+_WORDS: Final = frozenset({str, int, type(None)})
 
 
 def plain(part: Any) -> Any:
-    """Return a part of the page as JSON values: components and figures as the browser gets them, NaN as None."""
-    return json.loads(json.dumps(part, default=_plain), parse_constant=lambda _: None)
+    """Return a part of the page as JSON values: components and figures as the browser gets them.
 
+    NaN and infinity, which JSON does not have, become None. Lists and dictionaries are new ones.
 
-def _plain(item: Any) -> Any:
-    if hasattr(item, "to_plotly_json"):
-        return item.to_plotly_json()
-    if hasattr(item, "tolist"):  # of numpy
-        return item.tolist()
-    raise TypeError(f"a part of the page has a {type(item).__name__}, which JSON does not have")
+    Raises:
+        TypeError: A value is none of these.
+    """
+    if part is None or isinstance(part, str | int):
+        return part
+    if isinstance(part, float):
+        return part if math.isfinite(part) else None
+    if isinstance(part, list | tuple):
+        kinds = set(map(type, part))  # a curve has thousands of values of two or three types
+        if kinds <= _WORDS:
+            return list(part)
+        if kinds <= _NUMBERS:
+            return [value if value is None or math.isfinite(value) else None for value in part]
+        return [plain(item) for item in part]
+    if isinstance(part, Mapping):
+        return {name: plain(item) for name, item in part.items()}
+    if hasattr(part, "to_plotly_json"):
+        return plain(part.to_plotly_json())
+    if hasattr(part, "tolist"):  # of numpy
+        return plain(part.tolist())
+    raise TypeError(f"a part of the page has a {type(part).__name__}, which JSON does not have")
 
 
 def difference(before: Any, after: Any) -> Any:
