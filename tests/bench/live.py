@@ -224,9 +224,7 @@ def section(found: Sequence[Figures]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the section of RESULTS.md."""
-    parser = argparse.ArgumentParser(
-        description="CPU time and memory of the live page and of a browser."
-    )
+    parser = argparse.ArgumentParser(description="CPU time and memory of the live page and of a browser.")
     parser.add_argument("--seconds", type=int, default=20, help="length of each measurement; default 20")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args(arguments)
