@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -19,17 +18,16 @@ from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands.arguments import add_collect_option, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.ownership import folder_fault, is_own
-from heliograph.monitor.text import bytes_text, printable, table
+from heliograph.monitor.text import bytes_text, table
 
 if TYPE_CHECKING:
     from heliograph.monitor.flight.curves import Curve
+    from heliograph.monitor.flight.deviations import Deviation
     from heliograph.monitor.flight.reader import Recording, Series
-    from heliograph.monitor.flight.text import Study
+    from heliograph.monitor.flight.study import Study
 
-__all__ = ["command", "find", "recordings"]
+__all__ = ["command"]
 
-SUFFIX = ".flight"
 DAMAGED = 1
 
 _ABOUT = """\
@@ -88,60 +86,8 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 # ---- files ----
 
 
-def split_name(path: Path) -> tuple[str, int, int] | None:
-    """Return instance name, process and number (0: the ring) of ``NAME.PID.flight`` or ``NAME.PID.N.flight``."""
-    found = re.fullmatch(r"(.+?)\.(\d{1,10})(?:\.(\d{1,10}))?\.flight", path.name, re.ASCII)
-    return (found[1], int(found[2]), int(found[3] or 0)) if found else None
-
-
-def recordings(folder: Path, all_users: bool = False) -> list[Path]:
-    """Return the recordings of a directory, oldest first: those of this user, or of all users.
-
-    Raises:
-        UserError: The directory cannot be listed, or other users can replace the files in it.
-    """
-    fault = folder_fault(folder, all_users)
-    if fault is not None:
-        raise UserError(f"the segment directory {folder} is not read: {fault}")
-    try:
-        found = [(path.stat(follow_symlinks=False), path) for path in folder.glob(f"*{SUFFIX}")]
-    except OSError as error:
-        raise UserError(f"the segment directory {folder} cannot be listed: {error.strerror}") from None
-    return [path for about, path in sorted(found, key=_age) if all_users or is_own(about.st_uid)]
-
-
-def _age(found: tuple[os.stat_result, Path]) -> tuple[int, Path]:
-    return found[0].st_mtime_ns, found[1]
-
-
-def find(which: str, folder: Path, all_users: bool = False) -> Path:
-    """Return the file that `which` names.
-
-    Args:
-        which: A path, the name of a file in the directory, or the name of an instance.
-        folder: The segment directory.
-        all_users: Include the instances of other users.
-
-    Raises:
-        UserError: No file matches, or several do.
-    """
-    if "/" in which or Path(which).is_file():
-        return Path(which)
-    if (folder / which).is_file():
-        return folder / which
-    rings = [path for path in recordings(folder, all_users) if (split_name(path) or ("", 0, 1))[0::2] == (which, 0)]
-    if len(rings) == 1:
-        return rings[0]
-    if rings:
-        raise UserError(f"several recordings match; name one of: {', '.join(printable(path.name) for path in rings)}")
-    known = sorted({name[0] for path in recordings(folder, all_users) if (name := split_name(path)) and name[2] == 0})
-    there = (
-        f"recording instances: {', '.join(map(printable, known))}" if known else "no instance records in" + str(folder)
-    )
-    raise UserError(f"{which!r} is neither a file nor a recording instance; {there}")
-
-
 def _list(folder: Path, as_json: bool, all_users: bool) -> int:
+    from heliograph.monitor.flight.files import recordings
     from heliograph.monitor.flight.format import FlightError, State, read_header
 
     rows: list[dict[str, Any]] = []
@@ -207,38 +153,17 @@ def _position(text: str, recording: Recording) -> int:
     return min(bisect_left(recording.mono_ns, start + round(seconds * 1e9)), len(recording.mono_ns) - 1)
 
 
-def _focus(recording: Recording, around: str | None, burst_at: int | None, bounds: tuple[int, int]) -> tuple[int, str]:
-    """Return the position of the tick of interest, and the reason for the choice."""
-    trigger = recording.trigger
-    if around is not None and around not in ("trigger", "burst"):
-        return _position(around, recording), "as requested"
-    wants_trigger = around == "trigger" or (around is None and trigger is not None and trigger.event is not None)
-    if wants_trigger and trigger is not None:
-        return trigger.position, "the trigger"
-    if burst_at is not None and bounds[0] <= burst_at <= bounds[1]:
-        return burst_at, "the most unusual period"
-    if around is not None:
-        raise UserError(f"there is no {around} in this recording")
-    return (trigger.position, "the request to keep the recording") if trigger is not None else (bounds[1], "the end")
-
-
 def _study(recording: Recording, arguments: argparse.Namespace) -> Study:
-    import numpy as np
-
-    from heliograph.monitor.flight.curves import curves
-    from heliograph.monitor.flight.detect import unusual
-    from heliograph.monitor.flight.text import Study
+    from heliograph.monitor.flight.study import study_of
 
     first = _position(arguments.start, recording) if arguments.start else 0
     last = _position(arguments.end, recording) if arguments.end else len(recording.numbers) - 1
     if first > last:
         raise UserError("--from is after --to")
-    burst = unusual(recording)
-    burst_at = None
-    if burst is not None and (burst.is_notable or arguments.around == "burst"):
-        burst_at = int(np.searchsorted(recording.times, (burst.start + burst.end) / 2))
-    focus, why = _focus(recording, arguments.around, burst_at, (first, last))
-    return Study(recording, curves(recording), burst, first, last, min(max(focus, first), last), why)
+    around = arguments.around
+    if around in (None, "trigger", "burst"):
+        return study_of(recording, first=first, last=last, around=around)
+    return study_of(recording, first=first, last=last, at=_position(around, recording))
 
 
 # ---- JSON ----
@@ -263,10 +188,22 @@ def _cells(recording: Recording, pattern: str, span: slice) -> Iterator[dict[str
                 yield {"scope": track.scope, "labels": dict(track.labels), "cell": cell, "values": _numbers(values)}
 
 
+def _deviation(item: Deviation, recording: Recording) -> dict[str, object]:
+    return {
+        "curve": item.curve.spec.key,
+        "of": item.owner or None,
+        "start_s": float(recording.times[item.first]),
+        "end_s": float(recording.times[item.last]),
+        "value": item.value,
+        "usual": item.usual,
+        "z": item.score,
+    }
+
+
 def _json(study: Study, pattern: str | None) -> dict[str, object]:
     recording, header = study.recording, study.recording.header
     span = slice(study.first, study.last + 1)
-    burst, trigger = study.burst, recording.trigger
+    burst, trigger, found = study.burst, recording.trigger, study.findings
     out: dict[str, object] = {
         "file": str(recording.path),
         "instance": header.name,
@@ -283,6 +220,12 @@ def _json(study: Study, pattern: str | None) -> dict[str, object]:
             "usual_per_s": burst.usual,
             "z": burst.score,
             "notable": burst.is_notable,
+        },
+        "unusual": found and {
+            "start_s": float(recording.times[found.first]),
+            "end_s": float(recording.times[found.last]),
+            "curves": found.considered,
+            "deviations": [_deviation(item, recording) for item in found.deviations],
         },
         "ticks": {
             "number": recording.numbers[span],
@@ -344,8 +287,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.cells is not None and not arguments.json:
         raise UserError("--cells needs --json")
 
+    from heliograph.monitor.flight.files import find
     from heliograph.monitor.flight.reader import read
-    from heliograph.monitor.flight.text import events_lines, head_lines, overview_lines, table_lines
+    from heliograph.monitor.flight.text import events_lines, findings_lines, head_lines, overview_lines, table_lines
 
     recording = read(find(arguments.file, folder, arguments.all_users), arguments.all_users)
     study = _study(recording, arguments)
@@ -355,6 +299,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json_text(_json(study, arguments.cells), allow_nan=False))
         sys.stdout.write("\n")
     elif arguments.html is None:
-        parts = [head_lines(study), overview_lines(study), table_lines(study, arguments.rows), events_lines(study)]
+        parts = [head_lines(study), findings_lines(study), overview_lines(study), table_lines(study, arguments.rows)]
+        parts.append(events_lines(study))
         print("\n\n".join("\n".join(part) for part in parts if part))
     return DAMAGED if recording.damage else 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from heliograph.monitor.flight.reader import Recording, Series, Track
 
-__all__ = ["CURVES", "Curve", "Spec", "counted", "curves", "rate_of"]
+__all__ = ["CURVES", "Curve", "Spec", "cells_of", "counted", "curves", "rate_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ CURVES = (
 )  # fmt: skip
 
 
-def _named(track: Track, pattern: str) -> list[str]:
+def cells_of(track: Track, pattern: str) -> list[str]:
+    """The recorded cells of an object that a name of `Spec.cells` stands for."""
     return [cell for cell in track.changes if cell.startswith(pattern[:-1])] if pattern.endswith("*") else [pattern]
 
 
@@ -103,7 +104,7 @@ def counted(recording: Recording, scope: str, cells: Sequence[str]) -> Series:
     total = np.zeros(len(recording.numbers))
     for track in recording.of(scope):
         for pattern in cells:
-            for cell in _named(track, pattern):
+            for cell in cells_of(track, pattern):
                 if cell in track.changes:
                     total += _grown(recording, track, cell)
     return total
@@ -118,27 +119,24 @@ def rate_of(recording: Recording, grown: Series) -> Series:
 
 
 def _gauge(recording: Recording, spec: Spec) -> Series:
+    """Sum, greatest or least value above 0 over all objects; one object at a time, so memory is that of a curve."""
     ticks = len(recording.numbers)
-    found = [
-        track.values(cell, ticks)
-        for track in recording.of(spec.scope)
-        for pattern in spec.cells
-        for cell in _named(track, pattern)
-        if cell in track.changes
-    ]
-    if not found:
-        return np.full(ticks, np.nan)
-    table = np.vstack(found)
-    known = ~np.all(np.isnan(table), axis=0)
-    if spec.how == "sum":
-        out = np.nansum(table, axis=0)
-    elif spec.how == "max":
-        out = np.max(np.nan_to_num(table), axis=0)
-    else:
-        positive = np.where(table > 0, table, np.inf)
-        out = np.min(np.nan_to_num(positive, nan=np.inf, posinf=np.inf), axis=0)
-        out = np.where(np.isinf(out), 0.0, out)
-    return np.where(known, out, np.nan)
+    known = np.zeros(ticks, dtype=bool)
+    out = np.full(ticks, np.inf if spec.how == "least" else 0.0)
+    for track in recording.of(spec.scope):
+        for pattern in spec.cells:
+            for cell in cells_of(track, pattern):
+                if cell not in track.changes:
+                    continue
+                values = track.values(cell, ticks)
+                known |= ~np.isnan(values)
+                if spec.how == "sum":
+                    out += np.nan_to_num(values)
+                elif spec.how == "max":
+                    np.fmax(out, values, out=out)
+                else:
+                    np.fmin(out, np.where(values > 0, values, np.inf), out=out)
+    return np.where(known, np.where(np.isinf(out), 0.0, out), np.nan)
 
 
 def _mean(recording: Recording, spec: Spec) -> Series:

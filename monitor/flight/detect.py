@@ -15,13 +15,13 @@ import numpy as np
 from heliograph.monitor.flight.curves import counted
 from heliograph.monitor.flight.reader import Recording, Series
 
-__all__ = ["NOTABLE", "Stretch", "unusual"]
+__all__ = ["MAD_TO_DEVIATION", "NOTABLE", "Stretch", "unusual"]
 
 WINDOW_SECONDS = 0.02
 NOTABLE = 8.0
 """z-scores above this are reported; random arrivals do not reach it within an hour."""
 
-_MAD_TO_DEVIATION = 1.4826
+MAD_TO_DEVIATION = 1.4826
 _WINDOWS_LEAST = 10
 _WINDOWS_MOST = 1_000_000
 
@@ -62,7 +62,7 @@ def unusual(recording: Recording, window: float = WINDOW_SECONDS) -> Stretch | N
         return None
     loads = np.interp(starts + window, times, total) - np.interp(starts, times, total)
     usual = float(np.median(loads))
-    spread = max(_MAD_TO_DEVIATION * float(np.median(np.abs(loads - usual))), usual**0.5, 1.0)
+    spread = max(MAD_TO_DEVIATION * float(np.median(np.abs(loads - usual))), usual**0.5, 1.0)
     scores = (loads - usual) / spread
     peak = int(np.argmax(np.abs(scores)))
     first = last = peak

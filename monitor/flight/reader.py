@@ -22,7 +22,7 @@ from heliograph.monitor.directory import RecordLayout
 from heliograph.monitor.flight.format import Chunk, FlightError, FlightFile, Header, Payload, open_file
 from heliograph.monitor.model import Event
 
-__all__ = ["Gap", "Recording", "Series", "Track", "Trigger", "read"]
+__all__ = ["Gap", "Limits", "Recording", "Series", "Track", "Trigger", "read"]
 
 Series = npt.NDArray[np.float64]
 
@@ -33,6 +33,15 @@ _SLOTS_LIMIT = 1 << 16
 _TIME_LIMIT = 1 << 62
 _WORD = (1 << 64) - 1
 _ABSENT = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a recording is decoded; the rest is left out, and listed as damage."""
+
+    ticks: int
+    values: int
+    """Changed values of cells."""
 
 
 @dataclass(slots=True)
@@ -124,8 +133,9 @@ class Recording:
     @property
     def times(self) -> Series:
         """Seconds from the first tick to each tick, by the monotonic clock."""
-        first = self.mono_ns[0] if self.mono_ns else 0
-        return np.array([(now - first) / 1e9 for now in self.mono_ns], dtype=np.float64)
+        times = np.array(self.mono_ns, dtype=np.int64)
+        seconds: Series = (times - times[:1]) / 1e9
+        return seconds
 
     @property
     def seconds(self) -> float:
@@ -152,8 +162,10 @@ class Recording:
 class _Decoder:
     """Applies the frames in order."""
 
-    def __init__(self, file: FlightFile) -> None:
+    def __init__(self, file: FlightFile, limits: Limits | None) -> None:
         self.file = file
+        self.limits = limits
+        self.noted = 0
         self.recording = Recording(file.path, file.header, file.directory.scopes, damage=list(file.damage))
         self.names = {
             number: {cell.offset // 8: cell.name for cell in layout.cells}
@@ -166,9 +178,18 @@ class _Decoder:
 
     def run(self) -> Recording:
         for chunk in self.file.chunks:
+            if self.is_enough:
+                self.recording.damage.append(f"the rest, from chunk {chunk.sequence} on, is more than is read here")
+                break
             self.chunk(chunk)
         self.end_all()
         return self.recording
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a limit is reached."""
+        most = self.limits
+        return most is not None and (len(self.recording.numbers) >= most.ticks or self.noted >= most.values)
 
     def end_all(self) -> None:
         for track, _, _ in self.live.values():
@@ -186,6 +207,8 @@ class _Decoder:
                 self.tick(cursor, is_key, chunk.sequence)
                 self.items(cursor, self.restart() if is_key else {})
                 is_first = False
+                if self.is_enough:
+                    raise FlightError(f"chunk {chunk.sequence} has more than is read here")
         except FlightError as error:
             self.recording.damage.append(str(error))
 
@@ -282,6 +305,7 @@ class _Decoder:
         return {index: track.changes[name][1][-1] for index, name in self.names[scope].items() if name in track.changes}
 
     def note(self, track: Track, name: str, value: int) -> None:
+        self.noted += 1
         positions, values = track.changes.setdefault(name, ([], []))
         if positions and positions[-1] == self.position:
             values[-1] = value
@@ -346,18 +370,19 @@ class _Decoder:
         return event, slot
 
 
-def read(path: Path, all_users: bool = False) -> Recording:
+def read(path: Path, all_users: bool = False, limits: Limits | None = None) -> Recording:
     """Read and decode a recording.
 
     Args:
         path: The file.
         all_users: Also read files of other users.
+        limits: How much to decode; None: everything.
 
     Raises:
         FlightError: The file is not a flight recording, or no tick of it can be read.
     """
     file = open_file(path, all_users)
-    recording = _Decoder(file).run()
+    recording = _Decoder(file, limits).run()
     if not recording.numbers:
         why = recording.damage[0] if recording.damage else "none is complete yet"
         raise FlightError(f"{path} has no readable tick: {why}")

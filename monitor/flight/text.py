@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from heliograph.engine.catalogue.times import date_time, time_of_day
 from heliograph.monitor.flight.curves import Curve
-from heliograph.monitor.flight.detect import Stretch
+from heliograph.monitor.flight.deviations import JOIN_SECONDS, Deviation
+from heliograph.monitor.flight.study import Study
 from heliograph.monitor.flight.format import State
 from heliograph.monitor.flight.reader import Recording, Series
 from heliograph.monitor.text import bytes_text, duration_text, printable, rate_text, table
 
-__all__ = ["Study", "events_lines", "head_lines", "moment", "overview_lines", "shown", "sparkline", "table_lines"]
+__all__ = ["events_lines", "findings_lines", "findings_texts", "head_lines", "moment", "overview_lines", "shown", "sparkline", "table_lines"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 9
@@ -37,22 +37,6 @@ _KINDS = {
     State.RECORDING: "the ring, current state",
     State.CLOSED: "the ring, final state",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """A recording, or a span of it, and its evaluation."""
-
-    recording: Recording
-    curves: Sequence[Curve]
-    burst: Stretch | None
-    first: int
-    """Position of the first tick of the span."""
-    last: int
-    focus: int
-    """Position of the most relevant tick."""
-    focus_is: str
-    """Reason for this focus, as text."""
 
 
 def moment(wall_ns: int) -> str:
@@ -131,6 +115,70 @@ def burst_line(study: Study) -> str:
         f"{rate_text(burst.rate)} messages/s{times} (z = {burst.score:.0f})"
     )
     return f"  most unusual: {what}" if burst.is_notable else f"  no unusual load; highest deviation: {what}"
+
+
+_PLURAL = ("messages", "bytes", "NAKs", "packets", "repairs", "send errors", "dropped")
+"""Beginnings of the titles of curves that are plural."""
+_MOST_EVENTS = 6
+
+
+def findings_texts(study: Study) -> list[str]:
+    """The unusual stretch in words: a headline, then what happened in the order of time; untrusted names as they are.
+
+    Events of its time other than of severity info are among them, each name once.
+    """
+    found, recording = study.findings, study.recording
+    if found is None:
+        return ["Nothing unusual: each curve stays near its median, or the recording is too short"]
+    times, count = recording.times, len(found.deviations)
+    headline = (
+        f"Unusual from {moment(recording.wall_ns[found.first])} to {moment(recording.wall_ns[found.last])} "
+        f"({_spoken(float(times[found.last] - times[found.first]))}): "
+        f"{count} of {found.considered} {'curve deviates' if found.considered == 1 else 'curves deviate'}"
+    )
+    told: list[tuple[int, str, str]] = [(item.first, item.curve.spec.title, "") for item in found.deviations]
+    texts = [_deviates(item, recording) for item in found.deviations]
+    names: set[str] = set()
+    for at, event in recording.events:
+        early = times[found.first] - times[at] > JOIN_SECONDS
+        if early or at > found.last or event.severity == "info" or event.name in names or len(names) >= _MOST_EVENTS:
+            continue
+        names.add(event.name)
+        told.append((at, event.name, moment(event.time_ns)))
+        texts.append((f"event {event.name}", f": {event.text}" if event.text else ""))
+    order = sorted(range(len(told)), key=lambda index: told[index][0])
+    first_at, first_title, _ = told[order[0]]
+    lines = [headline]
+    for index in order:
+        at, _, when = told[index]
+        subject, rest = texts[index]
+        after = f", {_spoken(float(times[at] - times[first_at]))} after {first_title}," if at > first_at else ""
+        after = after.rstrip(",") if not rest or rest.startswith(":") else after
+        lines.append(f"{subject} at {when or moment(recording.wall_ns[at])}{after}{rest}")
+    return lines
+
+
+def _spoken(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
+
+
+def _deviates(item: Deviation, recording: Recording) -> tuple[str, str]:
+    """The two parts of a sentence about a curve; its time stands between them."""
+    spec = item.curve.spec
+    plural = spec.title.startswith(_PLURAL)
+    verb = ("rise" if item.score > 0 else "fall") + ("" if plural else "s")
+    unit = spec.unit if not spec.unit.startswith("B") and spec.unit not in ("ns", "millionths") else ""
+    value, usual = (shown(number, spec.unit) for number in (item.value, item.usual))
+    # The value of a tick is that of the time since the tick before.
+    length = float(recording.times[item.last] - recording.times[max(item.first - 1, 0)])
+    owner = f", most of {item.owner}" if item.owner else ""
+    return f"{spec.title} {verb}", f" to {f'{value} {unit}'.strip()} (usual {usual}) for {_spoken(length)}{owner}"
+
+
+def findings_lines(study: Study) -> list[str]:
+    """The unusual stretch in words, for a terminal."""
+    headline, *rest = findings_texts(study)
+    return [f"{headline}:" if rest else headline, *(f"  {printable(text)}" for text in rest)]
 
 
 def overview_lines(study: Study, width: int = 48) -> list[str]:

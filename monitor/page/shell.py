@@ -1,10 +1,12 @@
 """The shell of a page that is one file, and its parts: header, tiles, legends and tables.
 
-Texts are escaped here. An argument called `markup`, and the cells of a table, are markup already.
+The page states a Content-Security-Policy that admits only its own style sheet and script. Texts are escaped here. An argument called `markup`, and the cells of a table, are markup already.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterable, Sequence
 
 from heliograph.engine.catalogue.outside import html_text
@@ -34,17 +36,31 @@ def document(
         style: Rules beside those of all pages.
         script: Empty for none.
     """
+    sheet = f"{PAGE_STYLE}{style}"
     lines = "".join(f"<p class='sub'>{html_text(line)}</p>" for line in about)
     body = "\n".join(part for part in markup if part)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html_text(title)}</title>\n<style>{PAGE_STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(sheet, script)}">\n'
+        f"<title>{html_text(title)}</title>\n<style>{sheet}</style>\n</head>\n<body>\n<main>\n"
         f"<header><p class='brand'>{html_text(brand)}</p><h1>{html_text(title)}</h1>{lines}</header>\n"
         f"{body}\n<footer>{footer}</footer>\n</main>\n"
         + (f"<script>{script}</script>\n" if script else "")
         + "</body>\n</html>\n"
     )
+
+
+def _policy(style: str, script: str) -> str:
+    """The Content-Security-Policy of a page: its own style sheet and script by their hashes, nothing else."""
+    rules = ["default-src 'none'", f"style-src {_hash(style)}"]
+    if script:
+        rules.append(f"script-src {_hash(script)}")
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def tiles(figures: Iterable[tuple[str, str, str]]) -> str:

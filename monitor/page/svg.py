@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from heliograph.engine.catalogue.outside import html_text
 
-__all__ = ["COLOURS", "Axis", "Frame", "Line", "Mark", "chart", "nice_axis", "thinned"]
+__all__ = ["COLOURS", "Axis", "Frame", "Line", "Mark", "chart", "nice_axis", "outlined", "thinned"]
 
 COLOURS = 8
 
@@ -86,6 +86,25 @@ def thinned(xs: _Floats, ys: _Floats, most: int) -> tuple[list[float], list[floa
     for start in range(0, len(values), stride):
         part = values[start : start + stride]
         kept.append(start if np.all(np.isnan(part)) else start + int(np.nanargmax(part)))
+    return [float(xs[at]) for at in kept], values[kept].tolist()
+
+
+def outlined(xs: _Floats, ys: _Floats, most: int) -> tuple[list[float], list[float]]:
+    """At most `most` of the points, at least 2: the least and the greatest of each stretch, so that no peak vanishes.
+
+    A stretch without a value keeps one NaN, which breaks the line.
+    """
+    values = np.asarray(ys, np.float64)
+    if len(values) <= most:
+        return [float(x) for x in xs], values.tolist()
+    stride = math.ceil(len(values) / max(1, most // 2))
+    kept: list[int] = []
+    for start in range(0, len(values), stride):
+        part = values[start : start + stride]
+        if np.all(np.isnan(part)):
+            kept.append(start)
+        else:
+            kept += sorted({start + int(np.nanargmin(part)), start + int(np.nanargmax(part))})
     return [float(xs[at]) for at in kept], values[kept].tolist()
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from heliograph.monitor.cli import main
 from heliograph.monitor.commands.clean import inspect
-from heliograph.monitor.commands.flight import find, split_name
+from heliograph.monitor.flight.files import find, split_name
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.flight.curves import curves
 from heliograph.monitor.flight.detect import unusual
