@@ -7,15 +7,20 @@ at 3.20 s. All is usual again at 4.20 s. `TICK` is the position of the burst.
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
 from tests.flights import START_NS, FlightObject, FlightWriter
 from tests.segments import SegmentEvent
 
-__all__ = ["TICK", "TICKS", "TRIGGER_NS", "incident"]
+__all__ = ["KEPT", "TICK", "TICKS", "incident", "keep_incident"]
 
 TICK = 300
 TICKS = 600
+KEPT = "feed.4711.1.flight"
+"""Name of the kept recording."""
+WHY = "receiver_slow: slow is slow"
 STREAM = "0a0b0c0d0e0f.1"
 _OWN = {"instance": "feed"}
 _OBJECTS = {
@@ -28,7 +33,7 @@ _OBJECTS = {
 }
 
 
-def incident(name: str = "feed", pid: int | None = 4711, why: str = "receiver_slow: slow is slow") -> FlightWriter:
+def incident(name: str = "feed", pid: int | None = 4711, why: str = WHY) -> FlightWriter:
     """The recording.
 
     Args:
@@ -82,4 +87,9 @@ def incident(name: str = "feed", pid: int | None = 4711, why: str = "receiver_sl
     return flight
 
 
-TRIGGER_NS = START_NS + (TICK + 30) * 10_000_000
+def keep_incident(folder: Path) -> Path:
+    """Write the recording as a kept one, with the time of its trigger; return the file."""
+    trigger_ns = START_NS + (TICK + 30) * 10_000_000
+    path = incident().write(folder / KEPT, state=3, kept=1, trigger_ns=trigger_ns, why=WHY)
+    os.utime(path, ns=(trigger_ns, trigger_ns))
+    return path

@@ -22,16 +22,18 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
 from heliograph.dashboards.live.easel import Drawing, Easel
-from heliograph.dashboards.live.pages import command, congestion, fleet, lab, receiver, topic
+from heliograph.dashboards.live.pages import command, congestion, fleet, incident, lab, receiver, topic
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.pages.verdict import old, verdict
+from heliograph.dashboards.live.recordings import Incident, NotARecording, Shelf
 from heliograph.dashboards.live.series import EVERYTHING
 from heliograph.dashboards.live.store import Store, View, status_of
 from heliograph.dashboards.live.uploads import NotALog, Uploads
 from heliograph.engine.catalogue.outside import outside
+from heliograph.monitor.flight.page import page as flight_page
 
 __all__ = ["create", "first_page", "page_at", "refresh"]
 
@@ -40,6 +42,7 @@ _SELECTIONS = {
     "tp-": topic.CHOICES,
     "rx-": receiver.CHOICES,
     "cc-": congestion.CHOICES,
+    "inc-": incident.CHOICES,
     "lab-": lab.CHOICES,
     "act-": command.CHOICES,
 }
@@ -85,6 +88,7 @@ def page_at(
     uploads: Uploads,
     clock: Callable[[], int] = time.time_ns,
     control: Control | None = None,
+    shelf: Shelf | None = None,
 ) -> Any:
     """Return the page of an address, complete.
 
@@ -95,6 +99,7 @@ def page_at(
         uploads: The uploaded logs.
         clock: Wall clock in ns since 1970.
         control: The gate of the commands; None: the server accepts none.
+        shelf: The flight recordings; None: there is none.
     """
     view, now = store.view, clock()
     status = status_of(view, now)
@@ -103,6 +108,10 @@ def page_at(
     if path == "/lab":
         chosen, more = lab.selection(values, view, uploads)
         return harmless(lab.layout(view, state, chosen, uploads, [*said, *more]))
+    if path == "/incident":
+        held = shelf or Shelf()
+        seen, more = incident.choice(values, held)
+        return harmless(incident.layout(view, state, seen, held, [*said, *more]))
     if path == "/control":
         ordered, more = command.order(values, view, control) if control else (command.Order(), [])
         return harmless(command.layout(view, state, ordered, control, [*said, *more]))
@@ -157,14 +166,21 @@ def refresh(
     return answer | dict(changes)
 
 
-def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Control | None = None) -> Dash:
+def create(
+    store: Store,
+    clock: Callable[[], int] = time.time_ns,
+    control: Control | None = None,
+    shelf: Shelf | None = None,
+) -> Dash:
     """Create the application over a store that the caller starts and closes.
 
     Args:
         store: The data.
         clock: Wall clock in ns since 1970.
         control: The gate of the commands; None: the server accepts none.
+        shelf: The flight recordings; None: only those that readers upload.
     """
+    shelf = shelf or Shelf()
     app = Dash(
         __name__,
         title="Heliograph live",
@@ -181,7 +197,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
 
     @app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))
     def on_address(path: str | None, search: str | None) -> Any:
-        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control)
+        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf)
 
     outputs = {
         "stamp": Output("stamp", "data"),
@@ -206,6 +222,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns, control: Contr
     for one in _OF_ONE.values():
         _add_one(app, store, clock, one)
     _add_lab(app, store, uploads, clock)
+    _add_incident(app, store, shelf, clock)
     _add_control(app, store, control, clock)
     for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value") for name in choices])
@@ -333,6 +350,115 @@ def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]
         kind, text = ("hlog", to_hlog(found)) if ctx.triggered_id == "lab-hlog" else ("csv", to_csv(found))
         moment = datetime.fromtimestamp(view.time_ns / 1e9).strftime("%Y%m%dT%H%M%S")
         return {"content": text, "filename": f"latency-{moment}.{kind}", "type": "text/plain", "base64": False}
+
+
+def _add_incident(app: Dash, store: Store, shelf: Shelf, clock: Callable[[], int]) -> None:
+    """Add the callbacks of the page of a flight recording."""
+
+    @app.callback(
+        output={
+            "inc-stamp": Output("inc-stamp", "data"),
+            "inc-taken": Output("inc-taken", "children"),
+            "inc-recording": Output("inc-recording", "options"),
+        },
+        inputs={"_": Input("inc-ask", "data")},
+        state={"listed": State("inc-recording", "options")},
+        prevent_initial_call=True,
+    )
+    def on_incident_ask(_: int | None, listed: Any) -> dict[str, Any]:
+        found = harmless(incident.options(shelf))
+        return _current(store.view, clock(), "inc-") | {"inc-recording": no_update if found == listed else found}
+
+    moving = {"inc-line": "data", "inc-when": "children", "inc-values": "children", "inc-drawn": "data"}
+    cursor = {f"inc-at-{name}": Output("inc-at", name) for name in ("min", "max", "value")}
+
+    @app.callback(
+        output={name: Output(name, prop) for name, prop in {**incident.PLACES, **moving}.items()} | cursor,
+        inputs={
+            "given": {name: Input(name, "value") for name in incident.CHOICES},
+            "_": Input("inc-again", "n_clicks"),
+        },
+        state={"shown": State("inc-drawn", "data")},
+        prevent_initial_call=True,
+    )
+    def on_incident(given: Mapping[str, Any], _: int | None, shown: Any) -> dict[str, Any]:
+        still: dict[str, Any] = dict.fromkeys([*incident.PLACES, *moving, *cursor], no_update)
+        chosen = incident.selected(given)
+        if not chosen.recording:
+            return still | _empty(incident.unchosen(shelf))
+        try:
+            is_again = ctx.triggered_id in ("inc-again", "inc-recording")
+            item = shelf.get(chosen.recording, oldest=0.0 if is_again else None)
+        except NotARecording as error:
+            return still | _empty(incident.nothing(f"{chosen.recording} is not shown: {error}", tone="bad"))
+        if ctx.triggered_id == "inc-recording":
+            chosen = incident.Choice(chosen.recording, chosen.span)
+        place = incident.tick_of(item.study, chosen.at)
+        answer: dict[str, Any] = harmless(incident.at_cursor(item.study, place))
+        for name, value in answer.pop("inc-at").items():
+            answer[f"inc-at-{name}"] = value
+        if answer["inc-at-value"] == chosen.at:
+            answer["inc-at-value"] = no_update
+        drawn = incident.drawn(item, chosen)
+        if drawn != shown:
+            answer |= harmless(incident.parts(item, chosen)) | {"inc-drawn": drawn}
+        return still | answer
+
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "cursor"),
+        Output("inc-when", "title"),
+        Input("inc-line", "data"),
+        Input("inc-axis", "figure"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "file"),
+        Output("inc-file", "data"),
+        Output("inc-said", "children"),
+        Input("inc-upload", "contents"),
+        State("inc-upload", "filename"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        output=(
+            Output("inc-recording", "options", allow_duplicate=True),
+            Output("inc-recording", "value"),
+            Output("inc-said", "children", allow_duplicate=True),
+        ),
+        inputs=Input("inc-file", "data"),
+        prevent_initial_call=True,
+    )
+    def on_recording(file: Any) -> tuple[Any, Any, str]:
+        if not isinstance(file, Mapping):
+            return no_update, no_update, "no file"
+        name = outside(str(file.get("name") or "recording"))
+        try:
+            item = shelf.add(str(file.get("contents")), name)
+        except NotARecording as error:
+            return no_update, no_update, outside(f"{name} is not shown: {error}.")
+        return harmless(incident.options(shelf)), item.key, outside(f"{item.name} is shown.")
+
+    @app.callback(
+        output=(Output("inc-download", "data"), Output("inc-said", "children", allow_duplicate=True)),
+        inputs=Input("inc-export", "n_clicks"),
+        state=State("inc-recording", "value"),
+        prevent_initial_call=True,
+    )
+    def on_export(clicks: int | None, key: Any) -> tuple[Any, Any]:
+        if not clicks:
+            return no_update, no_update
+        try:
+            item: Incident = shelf.get(str(key or ""))
+        except NotARecording as error:
+            return no_update, outside(f"There is nothing to download: {error}.")
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", item.name.removesuffix(".flight")) or "recording"
+        content = {"content": flight_page(item.study), "filename": f"{name}.html", "type": "text/html"}
+        return content | {"base64": False}, no_update
+
+
+def _empty(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of the page of a recording when there is none."""
+    return {**harmless(found), "inc-values": [], "inc-when": "", "inc-drawn": None}
 
 
 def _add_control(app: Dash, store: Store, control: Control | None, clock: Callable[[], int]) -> None:

@@ -16,6 +16,7 @@ from heliograph.monitor.commands.arguments import (
     add_segments_option,
     open_source,
 )
+from heliograph.monitor.commands.common import folder_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.web import AllowedHosts, guarded, is_loopback
 
@@ -29,7 +30,8 @@ _MOST_CONNECTIONS = 64
 _IDLE_SECONDS = 20
 _REQUEST_SECONDS = 5.0
 _HEAD_BYTES = 32 << 10
-_BODY_BYTES = 3 << 20
+_BODY_BYTES = 12 << 20
+"""A flight recording of 8 MiB as base64."""
 _EXAMPLE = """\
 examples:
   heliograph live
@@ -73,6 +75,15 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add_collect_option(parser)
     parser.add_argument(
         "--interval", type=_interval, default=1.0, metavar="S", help="seconds between samples (default: 1)"
+    )
+    parser.add_argument(
+        "--recordings",
+        type=Path,
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="offer the flight recordings in this directory too, besides those of the instances of this host; "
+        "repeatable",
     )
     picture = parser.add_argument_group("picture of a running page")
     picture.add_argument("--capture", type=Path, metavar="FILE", help="write a PNG file with Chromium and exit")
@@ -121,10 +132,12 @@ def _serve(args: argparse.Namespace) -> int:
     try:
         from heliograph.dashboards.live.app import create
         from heliograph.dashboards.live.control import Control
+        from heliograph.dashboards.live.recordings import Shelf
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
 
+    shelf = Shelf(_folders(args), args.all_users)
     with open_source(args) as source:
         store = Store(
             lambda: source.sample(histograms=store.histograms),
@@ -133,7 +146,7 @@ def _serve(args: argparse.Namespace) -> int:
             absence=(lambda: source.absence) if args.collect else None,
         )
         control = Control(command_token, lambda: store.found, store.record) if command_token else None
-        app = create(store, control=control)
+        app = create(store, control=control, shelf=shelf)
         checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
         server = _listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
         store.start()
@@ -147,6 +160,18 @@ def _serve(args: argparse.Namespace) -> int:
             server.close()
             store.close()
     return 0
+
+
+def _folders(args: argparse.Namespace) -> list[Path]:
+    """Return the directories of flight recordings: those of the instances of this host, and the named ones.
+
+    Raises:
+        UserError: A named directory does not exist.
+    """
+    for folder in args.recordings:
+        if not folder.is_dir():
+            raise UserError(f"--recordings {folder}: directory not found")
+    return [*([] if args.collect else [folder_of(args)]), *args.recordings]
 
 
 def _end(number: int, _: FrameType | None) -> None:

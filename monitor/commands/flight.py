@@ -221,7 +221,8 @@ def _json(study: Study, pattern: str | None) -> dict[str, object]:
             "z": burst.score,
             "notable": burst.is_notable,
         },
-        "unusual": found and {
+        "unusual": found
+        and {
             "start_s": float(recording.times[found.first]),
             "end_s": float(recording.times[found.last]),
             "curves": found.considered,

@@ -3,11 +3,11 @@
 The usual value of a curve is the median of its ticks. The spread is the median absolute deviation (MAD) scaled to a
 standard deviation (F. R. Hampel, "The influence curve and its role in robust estimation", 1974; B. Iglewicz and D. C.
 Hoaglin, "How to Detect and Handle Outliers", 1993). It is at least that of random arrivals, so that a single packet on
-an idle curve is not unusual. A tick deviates if it is `NOTABLE` spreads from the usual value. Ticks that deviate less
-than `JOIN_SECONDS` apart are one deviation. A curve that deviates for more than half of the recording works that way,
-and is left out.
+an idle curve is not unusual. A tick deviates if it is `NOTABLE` spreads from the usual value. Ticks that deviate at
+most `JOIN_SECONDS` apart, or a tenth of a short recording, are one deviation. A curve that deviates for more than half
+of the recording works that way, and is left out.
 
-Deviations of all curves that are less than `JOIN_SECONDS` apart are one stretch. The stretch with most curves is the
+Deviations of all curves that are as close to each other are one stretch. The stretch with most curves is the
 unusual one; between equals, the one with the greater scores.
 """
 
@@ -104,18 +104,18 @@ def _floor(spec: Spec, usual: float, seconds: float) -> float:
     return max(quantum, _STEADY.get(spec.how, 0.02) * abs(usual))
 
 
-def _joined(positions: Sequence[int], times: Series) -> Iterator[tuple[int, int]]:
-    """Runs of positions that are less than `JOIN_SECONDS` apart."""
+def _joined(positions: Sequence[int], times: Series, join: float) -> Iterator[tuple[int, int]]:
+    """Runs of positions that are at most `join` seconds apart."""
     first = last = positions[0]
     for position in positions[1:]:
-        if times[position] - times[last] > JOIN_SECONDS:
+        if times[position] - times[last] > join:
             yield first, last
             first = position
         last = position
     yield first, last
 
 
-def _deviations(curve: Curve, times: Series, tick_seconds: float) -> list[Deviation]:
+def _deviations(curve: Curve, times: Series, tick_seconds: float, join: float) -> list[Deviation]:
     """All deviations of a curve."""
     values = curve.values
     known = ~np.isnan(values)
@@ -125,11 +125,12 @@ def _deviations(curve: Curve, times: Series, tick_seconds: float) -> list[Deviat
     deviation = MAD_TO_DEVIATION * float(np.median(np.abs(values[known] - usual)))
     spread = max(deviation, _floor(curve.spec, usual, tick_seconds))
     scores = np.where(known, (values - usual) / spread, 0.0)
+    scores[0] = 0.0  # objects may be about to start; rates are unknown there
     positions = np.flatnonzero(np.abs(scores) >= NOTABLE)
     if not len(positions):
         return []
     found = []
-    for first, last in _joined(positions.tolist(), times):
+    for first, last in _joined(positions.tolist(), times, join):
         peak = first + int(np.argmax(np.abs(scores[first : last + 1])))
         found.append(Deviation(curve, first, last, peak, float(values[peak]), usual, float(scores[peak])))
     if sum(item.last - item.first + 1 for item in found) > _MOST_OF_IT * len(values):
@@ -137,12 +138,12 @@ def _deviations(curve: Curve, times: Series, tick_seconds: float) -> list[Deviat
     return found
 
 
-def _stretches(deviations: Sequence[Deviation], times: Series) -> Iterator[list[Deviation]]:
-    """Deviations that overlap, or are less than `JOIN_SECONDS` apart, together."""
+def _stretches(deviations: Sequence[Deviation], times: Series, join: float) -> Iterator[list[Deviation]]:
+    """Deviations that overlap, or are at most `join` seconds apart, together."""
     together: list[Deviation] = []
     end = -math.inf
     for item in sorted(deviations, key=lambda one: one.first):
-        if together and times[item.first] - end > JOIN_SECONDS:
+        if together and times[item.first] - end > join:
             yield together
             together = []
             end = -math.inf
@@ -202,11 +203,12 @@ def findings(recording: Recording, curves: Sequence[Curve]) -> Findings | None:
     if len(times) < _TICKS_LEAST:
         return None
     tick_seconds = max(float(np.median(np.diff(times))), 1e-6)
+    join = min(JOIN_SECONDS, recording.seconds / 10)
     lively = [curve for curve in curves if not curve.is_flat]
-    found = [item for curve in lively for item in _deviations(curve, times, tick_seconds)]
+    found = [item for curve in lively for item in _deviations(curve, times, tick_seconds, join)]
     if not found:
         return None
-    together = max(_stretches(found, times), key=_weight)
+    together = max(_stretches(found, times, join), key=_weight)
     first_of: dict[str, Deviation] = {}
     for item in together:
         first_of.setdefault(item.curve.spec.key, item)

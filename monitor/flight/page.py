@@ -46,8 +46,7 @@ def _words(study: Study) -> str:
     items = "".join(f"<li>{html_text(text)}</li>" for text in rest)
     listed = f"<ol>{items}</ol>" if items else ""
     return (
-        f"<section class='card'><h2>{html_text(headline)}</h2>{listed}"
-        f"<p class='sub'>{html_text(METHOD)}</p></section>"
+        f"<section class='card'><h2>{html_text(headline)}</h2>{listed}<p class='sub'>{html_text(METHOD)}</p></section>"
     )
 
 
@@ -107,9 +106,7 @@ def _time_axis(study: Study, low: float, high: float) -> Axis:
     return Axis(low, max(high, low + 1e-6), ticks)
 
 
-def _chart(
-    study: Study, marks: Sequence[Mark], drawn: Sequence[Curve], first: int, last: int, label: str
-) -> str:
+def _chart(study: Study, marks: Sequence[Mark], drawn: Sequence[Curve], first: int, last: int, label: str) -> str:
     times = study.recording.times
     low, high = float(times[first]), float(times[last])
     lines = []

@@ -33,6 +33,8 @@ _SLOTS_LIMIT = 1 << 16
 _TIME_LIMIT = 1 << 62
 _WORD = (1 << 64) - 1
 _ABSENT = 1 << 63
+_HEAVY = 32
+"""Memory of an object or an event, in that of a changed value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Limits:
 
     ticks: int
     values: int
-    """Changed values of cells."""
+    """Changed values of cells; an object or an event counts as 32."""
 
 
 @dataclass(slots=True)
@@ -166,6 +168,7 @@ class _Decoder:
         self.file = file
         self.limits = limits
         self.noted = 0
+        self.most = limits.values if limits is not None else math.inf
         self.recording = Recording(file.path, file.header, file.directory.scopes, damage=list(file.damage))
         self.names = {
             number: {cell.offset // 8: cell.name for cell in layout.cells}
@@ -189,7 +192,7 @@ class _Decoder:
     def is_enough(self) -> bool:
         """Whether a limit is reached."""
         most = self.limits
-        return most is not None and (len(self.recording.numbers) >= most.ticks or self.noted >= most.values)
+        return most is not None and (len(self.recording.numbers) >= most.ticks or self.noted > most.values)
 
     def end_all(self) -> None:
         for track, _, _ in self.live.values():
@@ -249,6 +252,8 @@ class _Decoder:
     def items(self, cursor: Payload, before: Mapping[tuple[int, int], Track]) -> None:
         events = []
         while cursor.left:
+            if self.noted > self.most:
+                raise FlightError("a frame has more than is read here")
             item = cursor.uint()
             kind = item & ~_TORN
             if kind == _CHANGED:
@@ -274,6 +279,7 @@ class _Decoder:
             self.recording.events.append((self.position, replace(event, labels=labels)))
 
     def object(self, cursor: Payload, before: Mapping[tuple[int, int], Track], torn: bool) -> None:
+        self.noted += _HEAVY
         slot, scope, generation, created = (cursor.uint() for _ in range(4))
         text = cursor.text()
         layout = self.recording.layouts.get(scope)
@@ -348,6 +354,7 @@ class _Decoder:
 
     def event(self, cursor: Payload) -> tuple[Event, int]:
         """Read an event; return it with the slot of its object plus 1, or 0."""
+        self.noted += _HEAVY
         number = cursor.uint()
         time_ns = self.recording.wall_ns[-1] + cursor.difference()
         kind_id, severity, slot = cursor.uint(), cursor.uint(), cursor.uint()

@@ -62,9 +62,7 @@ def study_of(
     return Study(recording, drawn, burst, findings(recording, drawn), first, end, min(max(focus, first), end), why)
 
 
-def _focus(
-    recording: Recording, around: str | None, burst: Stretch | None, bounds: tuple[int, int]
-) -> tuple[int, str]:
+def _focus(recording: Recording, around: str | None, burst: Stretch | None, bounds: tuple[int, int]) -> tuple[int, str]:
     """Return the position of the tick of interest, and the reason for the choice."""
     trigger = recording.trigger
     wants_trigger = around == "trigger" or (around is None and trigger is not None and trigger.event is not None)

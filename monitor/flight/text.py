@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -11,12 +11,22 @@ import numpy as np
 from heliograph.engine.catalogue.times import date_time, time_of_day
 from heliograph.monitor.flight.curves import Curve
 from heliograph.monitor.flight.deviations import JOIN_SECONDS, Deviation
-from heliograph.monitor.flight.study import Study
 from heliograph.monitor.flight.format import State
 from heliograph.monitor.flight.reader import Recording, Series
+from heliograph.monitor.flight.study import Study
 from heliograph.monitor.text import bytes_text, duration_text, printable, rate_text, table
 
-__all__ = ["events_lines", "findings_lines", "findings_texts", "head_lines", "moment", "overview_lines", "shown", "sparkline", "table_lines"]
+__all__ = [
+    "events_lines",
+    "findings_lines",
+    "findings_texts",
+    "head_lines",
+    "moment",
+    "overview_lines",
+    "shown",
+    "sparkline",
+    "table_lines",
+]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 9
@@ -134,7 +144,7 @@ def findings_texts(study: Study) -> list[str]:
     headline = (
         f"Unusual from {moment(recording.wall_ns[found.first])} to {moment(recording.wall_ns[found.last])} "
         f"({_spoken(float(times[found.last] - times[found.first]))}): "
-        f"{count} of {found.considered} {'curve deviates' if found.considered == 1 else 'curves deviate'}"
+        f"{count} of {found.considered} curves deviate{'s' if count == 1 else ''}"
     )
     told: list[tuple[int, str, str]] = [(item.first, item.curve.spec.title, "") for item in found.deviations]
     texts = [_deviates(item, recording) for item in found.deviations]

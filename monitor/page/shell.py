@@ -1,6 +1,7 @@
 """The shell of a page that is one file, and its parts: header, tiles, legends and tables.
 
-The page states a Content-Security-Policy that admits only its own style sheet and script. Texts are escaped here. An argument called `markup`, and the cells of a table, are markup already.
+The page states a Content-Security-Policy that admits only its own style sheet and script. Texts are escaped here. An
+argument called `markup`, and the cells of a table, are markup already.
 """
 
 from __future__ import annotations

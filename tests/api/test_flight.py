@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heliograph.dashboards.live.recordings import Shelf
 from heliograph.engine import Instance, OptionError, UsageError
 from heliograph.monitor.cli import main
 from heliograph.monitor.flight.curves import curves
 from heliograph.monitor.flight.detect import unusual
+from heliograph.monitor.flight.deviations import findings
 from heliograph.monitor.flight.format import State
 from heliograph.monitor.flight.reader import Recording, read
 from heliograph.monitor.segment import Segment
@@ -93,6 +95,12 @@ def test_a_burst_of_20_ms_is_found_with_load_queue_naks_and_repairs_around_it(
         assert burst.start - slack <= start
         assert end <= burst.end + slack
         assert burst.end - burst.start <= (end - start) + 2 * slack
+    found = findings(recording, curves(recording))
+    assert found is not None
+    begins = {item.curve.spec.key: float(recording.times[item.first]) for item in found.deviations}
+    assert {"messages_sent", "messages_received", "bytes_sent"} <= set(begins)
+    assert begins["messages_sent"] <= end + slack
+    assert float(recording.times[found.last]) >= start - slack
     for key in ("messages_sent", "messages_received", "receive_queue", "naks_sent", "naks_received", "repairs_sent"):
         most, usual = around(recording, key, burst.start - slack, burst.end + slack)
         assert most > 2 * usual, key
@@ -153,6 +161,9 @@ def test_the_ring_is_read_while_it_is_recorded(threaded: Instance, capsys: pytes
     assert until(lambda: len(read_or_wait(ring)) >= 20)
     assert main(["flight", threaded.name]) == 0
     assert "the ring, current state" in capsys.readouterr().out
+    item = Shelf([ring.parent]).get(ring.name)  # of the live page
+    assert item.is_ring
+    assert len(item.study.recording.numbers) >= 20
     threaded.close()
     assert not ring.exists()
 

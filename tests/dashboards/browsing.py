@@ -17,13 +17,14 @@ from typing import Any
 
 from heliograph.dashboards.live.capture import FLAGS, browser
 from tests.fleet import sample_fleet
+from tests.incidents import keep_incident
 from tests.ports import free_port
 
 __all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "seen", "served", "start", "until"]
 
 
 class Running:
-    """`heliograph live` over a sample fleet that goes on beating."""
+    """`heliograph live` over a sample fleet that goes on beating, with one kept flight recording."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
@@ -32,6 +33,7 @@ class Running:
         self._stopping = threading.Event()
         self._beats = threading.Thread(target=self._beat, daemon=True)
         sample_fleet(folder, 0)
+        keep_incident(folder)
         self._beats.start()
         place = ("--listen", f"127.0.0.1:{self.port}", "--segments", str(folder))
         self.process = start(*place, "--interval", "0.5", *options)

@@ -25,12 +25,14 @@ from werkzeug.serving import make_server
 
 from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.control import Control
+from heliograph.dashboards.live.recordings import Shelf
 from heliograph.dashboards.live.store import Store
 from heliograph.monitor.latency import dense
 from heliograph.monitor.model import Event, Histogram, ObjectState, Snapshot
 from tests.dashboards.browsing import chromium, until
 from tests.dashboards.views import SECOND, Fleet
 from tests.fleet import RATE, RATE_DECIDED, STREAM
+from tests.incidents import KEPT, TICK, keep_incident
 from tests.ports import free_port
 
 PAGES = {
@@ -38,6 +40,7 @@ PAGES = {
     "topic": "topic?topic=PRICES.A",
     "receiver": "receiver?instance=slow",
     "congestion": "congestion",
+    "incident": f"incident?recording={KEPT}&span=unusual&at={TICK + 12}",
     "lab": "lab?lines=receiver:slow&lines=all",
     "control": "control",
 }
@@ -59,8 +62,8 @@ return document.querySelector('main') !== null
 """
 
 
-def main(folder: Path) -> None:
-    """Write live.png, the fleet page, and live-PAGE[-dark|-phone].png."""
+def main(folder: Path, *only: str) -> None:
+    """Write live.png, the fleet page, and live-PAGE[-dark|-phone].png; only of the pages that are named, if any."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     with tempfile.TemporaryDirectory() as place:
@@ -71,7 +74,7 @@ def main(folder: Path) -> None:
             view = store.take()
         control = Control(b"sixteen characters", lambda: store.found, store.record)
         answers = itertools.count(view.time_ns, 1_000_000)  # the browser expects another time with each answer
-        app = create(store, lambda: next(answers), control)
+        app = create(store, lambda: next(answers), control, Shelf([keep_incident(Path(place) / "recordings").parent]))
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
         server = make_server("127.0.0.1", free_port(), app.server, threaded=True)
         serving = threading.Thread(target=server.serve_forever, daemon=True)
@@ -79,6 +82,8 @@ def main(folder: Path) -> None:
         try:
             with chromium(Path(place) / "profile") as driver:
                 for name, path in PAGES.items():
+                    if only and name not in only:
+                        continue
                     for look, (ground, width) in LOOKS.items():
                         file = folder / ("live.png" if (name, look) == ("fleet", "") else f"live-{name}{look}.png")
                         file.write_bytes(picture(driver, f"http://127.0.0.1:{server.port}/{path}", ground, width))
@@ -173,4 +178,4 @@ def _more(old: Histogram, new: Histogram, share: float) -> Histogram:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

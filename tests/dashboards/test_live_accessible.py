@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.dashboards.browsing import Running, seen, served, until
+from tests.incidents import KEPT
 
 PAGES = {
     "": "state",
@@ -17,6 +18,7 @@ PAGES = {
     "receiver": "rx-state",
     "congestion": "cc-state",
     "lab": "lab-state",
+    f"incident?recording={KEPT}&span=unusual": "inc-state",
     f"control?instance=feed+({os.getpid()})": "act-state",
 }
 """Address of each page, and the id of its state."""

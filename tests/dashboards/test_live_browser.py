@@ -15,9 +15,13 @@ import pytest
 from heliograph.dashboards.live.capture import browser, capture
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.flight.page import page as flight_page
+from heliograph.monitor.flight.reader import read
+from heliograph.monitor.flight.study import study_of
 from heliograph.monitor.history.hlog import head, line_of
 from tests.dashboards.browsing import Running, addresses, clicked, seen, served, start, until
 from tests.fleet import STREAM
+from tests.incidents import KEPT, TICK, incident
 from tests.ports import free_port
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -146,6 +150,51 @@ def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver
     driver.back()
     until(lambda: "live" in seen(driver, "lab-state"), "the lab, by the way back")
     assert {url for url in addresses(driver) if not url.startswith(running.url)} == set()
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+CURSOR = "return document.querySelector('#inc-axis .js-plotly-plot').layout.shapes[0].x0"
+
+
+def test_a_recording_is_scrubbed_by_keyboard_uploaded_and_downloaded(
+    running: Running, driver: Any, tmp_path: Path
+) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    driver.get(f"{running.url}incident?recording={KEPT}&span=1&at={TICK}")
+    until(lambda: driver.execute_script(TRACES, "inc-axis") >= 8, "the curves")
+    before = driver.execute_script(CURSOR)
+    driver.execute_script("document.querySelector('#inc-at').focus()")
+    for presses in (1, 2, 3):
+        ActionChains(driver).send_keys(Keys.ARROW_RIGHT).perform()
+        until(lambda presses=presses: f"tick {TICK + presses};" in seen(driver, "inc-when"), "the next tick")
+    until(lambda: driver.execute_script(CURSOR) == before + 30, "the line of the cursor, 30 ms later")
+    spoken = driver.execute_script("return document.querySelector('#inc-at').getAttribute('aria-valuetext')")
+    assert spoken.endswith(":23.030")
+    until(lambda: f"at={TICK + 3}" in driver.current_url, "the cursor in the address")
+    assert driver.execute_script("return document.activeElement.id") == "inc-at"
+    driver.get(driver.current_url)
+    until(lambda: f"tick {TICK + 3};" in seen(driver, "inc-when"), "the same tick by its address")
+
+    upload = driver.find_element("css selector", "#inc-upload input")
+    garbage = tmp_path / "garbage.flight"
+    garbage.write_bytes(b"HELIOFLT" + b"\xff" * 5000)
+    upload.send_keys(str(garbage))
+    until(lambda: "garbage.flight is not shown: it is damaged" in seen(driver, "inc-said"), "the refusal")
+    assert "8 of 8 curves deviate" in seen(driver, "inc-verdict")
+    own = incident("own").write(tmp_path / "own.flight")
+    driver.find_element("css selector", "#inc-upload input").send_keys(str(own))
+    until(lambda: "own.flight is shown." in seen(driver, "inc-said"), "the upload")
+    until(lambda: "recording=upload-" in driver.current_url, "the upload in the address")
+    until(lambda: seen(driver, "inc-tiles").startswith("Instance own"), "its tiles")
+
+    page = tmp_path / "page.html"
+    page.write_text(flight_page(study_of(read(own))), encoding="utf-8")
+    driver.get(page.as_uri())
+    assert len(driver.find_elements("css selector", "svg")) >= 8
+    style = "return getComputedStyle(document.querySelector('.card')).borderRadius"
+    assert driver.execute_script(style) == "10px"  # its policy admits its own style sheet
+    assert {url for url in addresses(driver) if not url.startswith((running.url, page.as_uri()))} == set()
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
@@ -289,7 +338,7 @@ def test_a_command_needs_the_token_and_appears_among_the_events(tmp_path: Path, 
         until(lambda: 'Command "format" is not known.' in seen(driver, "act-address-notes"), "the message")
 
 
-@pytest.mark.parametrize("path", ["lab", "control", "receiver", "topic", "congestion"])
+@pytest.mark.parametrize("path", ["lab", "control", "receiver", "topic", "congestion", f"incident?recording={KEPT}"])
 def test_a_page_fits_a_phone(path: str, running: Running, driver: Any) -> None:
     size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

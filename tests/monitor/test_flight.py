@@ -15,14 +15,16 @@ import pytest
 
 from heliograph.monitor.cli import main
 from heliograph.monitor.commands.clean import inspect
-from heliograph.monitor.flight.files import find, split_name
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.flight.curves import curves
 from heliograph.monitor.flight.detect import unusual
+from heliograph.monitor.flight.files import find, split_name
 from heliograph.monitor.flight.reader import read
-from heliograph.monitor.flight.text import moment, shown, sparkline
-from heliograph.monitor.page.svg import Axis, Line, Mark, chart, nice_axis
+from heliograph.monitor.flight.study import study_of
+from heliograph.monitor.flight.text import findings_lines, moment, shown, sparkline
+from heliograph.monitor.page.svg import Axis, Line, Mark, chart, nice_axis, outlined
 from tests.flights import START_NS, FlightObject, FlightWriter
+from tests.incidents import TICK, keep_incident
 from tests.segments import SegmentEvent
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -135,6 +137,58 @@ def test_nothing_is_unusual_where_nothing_happened(tmp_path: Path) -> None:
     assert unusual(read(flight_of(steady, 5).write(tmp_path / "g.flight"))) is None
 
 
+# ---- in words ----
+
+
+def test_the_first_curve_the_order_and_the_object_behind_are_named(tmp_path: Path) -> None:
+    study = study_of(read(keep_incident(tmp_path)))
+    found = study.findings
+    assert found is not None
+    assert (found.first, found.last) == (TICK, TICK + 119)
+    assert [(item.curve.spec.key, item.owner) for item in found.deviations] == [
+        ("messages_sent", "topic PRICES.A"),
+        ("bytes_sent", ""),
+        ("send_queue", "topic PRICES.A"),
+        ("naks_received", "receiver slow"),
+        ("repairs_sent", ""),
+        ("repair_queue", "stream 0a0b0c0d0e0f.1"),
+        ("lag", "receiver slow"),
+        ("rate_limit", "stream 0a0b0c0d0e0f.1"),
+    ]
+    assert found.deviations[-1].score < 0
+    headline, first, *rest = findings_lines(study)
+    assert headline == "Unusual from 22:13:23.000 to 22:13:24.190 (1.19 s): 8 of 8 curves deviate:"
+    assert first == (
+        "  messages sent rise at 22:13:23.000 to 41300 messages/s (usual 2000) for 40 ms, most of topic PRICES.A"
+    )
+    assert rest[-1] == (
+        "  event receiver_slow at 22:13:23.300, 300 ms after messages sent: slow is slow: its buffer is full"
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_chance_and_a_way_of_working_are_not_unusual(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    usual = draw.choice((1, 20, 500))
+    noise = [max(0, round(draw.gauss(usual, math.sqrt(usual)))) for _ in range(600)]
+    load = (lambda tick: noise[tick]) if seed % 2 else (lambda tick: 400 if tick % 20 == 0 else 0)
+    study = study_of(read(flight_of(load, 600).write(tmp_path / "f.flight")))
+    assert study.findings is None
+    assert findings_lines(study)[0].startswith("Nothing unusual")
+
+
+def test_peaks_and_dips_survive_when_points_are_left_out() -> None:
+    values = np.full(10_000, 5.0)
+    values[4321], values[8765], values[2000:2100] = 9.0, 1.0, np.nan
+    xs, ys = outlined(np.arange(10_000), values, 100)
+    assert len(xs) <= 100
+    assert (xs[ys.index(9.0)], xs[ys.index(1.0)]) == (4321, 8765)
+    assert xs == sorted(xs)
+    xs, ys = outlined(np.arange(3), np.array([1.0, np.nan, 2.0]), 100)
+    assert xs == [0, 1, 2]
+    assert math.isnan(outlined(np.arange(100), np.full(100, np.nan), 10)[1][0])
+
+
 # ---- text ----
 
 
@@ -205,6 +259,8 @@ def test_json_has_everything(burst: Path, capsys: pytest.CaptureFixture[str]) ->
     assert out["instance"] == "feed"
     assert out["trigger"]["why"] == "tried"
     assert out["burst"]["notable"]
+    assert out["unusual"]["deviations"][0]["curve"] == "messages_sent"
+    assert out["unusual"]["deviations"][0]["start_s"] == pytest.approx(1.5)
     assert out["burst"]["start_s"] == pytest.approx(1.49, abs=0.015)
     assert len(out["ticks"]["seconds"]) == 101
     assert max(out["curves"]["messages_sent"]["values"]) == pytest.approx(40_000)
@@ -259,6 +315,12 @@ def test_the_page_is_one_file_that_fetches_and_runs_nothing(
     assert 'class="mark burst"' in html
     assert 'class="mark trigger"' in html
     assert "prefers-color-scheme: dark" in html
+    assert "Unusual from 22:13:21.500" in html
+    assert page.tags.count("details") >= 5  # a table for each chart
+    policy = next(value for name, value in page.attributes if name == "content" and "default-src" in value)
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[\w+/]{43}='; base-uri 'none'; form-action 'none'", policy
+    )
 
 
 def test_the_ring_of_an_instance_is_found_by_its_name(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@
 (function () {
   "use strict";
 
-  var MOST_CHARACTERS = 2800000; /* of a file of 2 MiB as base64 */
+  var MOST_MIB = { "lab-upload": 2, "inc-upload": 8 }; /* largest file by the id of its control */
   var PATIENCE = 15000; /* milliseconds until a request without an answer is repeated */
 
   var answered = null; /* stamp of the newest answer */
@@ -94,11 +94,24 @@
       var found = new URLSearchParams();
       window.dash_clientside.callback_context.inputs_list.forEach(function (input) {
         [].concat(input.value === undefined || input.value === null ? [] : input.value).forEach(function (value) {
-          found.append(input.id.replace(/^(lab|act|rx|tp|cc)-/, ""), value);
+          found.append(input.id.replace(/^(lab|act|rx|tp|cc|inc)-/, ""), value);
         });
       });
       window.history.replaceState(window.history.state, "", window.location.pathname + "?" + found.toString());
       return []; /* the messages about the former address */
+    },
+
+    /* Moves the line of the cursor, the first shape of the chart, and says its time to screen readers. */
+    cursor: function (line) {
+      var chart = document.querySelector("#inc-axis .js-plotly-plot");
+      var control = document.getElementById("inc-at");
+      if (line && control) {
+        control.setAttribute("aria-valuetext", line.time);
+      }
+      if (line && chart && chart.layout && chart.layout.shapes && chart.layout.shapes.length) {
+        window.Plotly.relayout(chart, { "shapes[0].x0": line.x, "shapes[0].x1": line.x });
+      }
+      return "";
     },
 
     /* Passes a chosen file on to the server unless it is larger than the server accepts. */
@@ -107,8 +120,9 @@
       if (!contents) {
         return [skip, skip];
       }
-      if (contents.length > MOST_CHARACTERS) {
-        return [skip, name + " is not shown: it is larger than 2 MiB."];
+      var most = MOST_MIB[window.dash_clientside.callback_context.inputs_list[0].id];
+      if (contents.length > (most << 20) * 1.335) { /* as base64 */
+        return [skip, name + " is not shown: it is larger than " + most + " MiB."];
       }
       return [{ contents: contents, name: name }, "reading " + name];
     },

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.figures.lines import add_line, times
+from heliograph.dashboards.live.figures.panels import Panel, Spacing, stack
 from heliograph.dashboards.live.sending import WAITS, Sending
 from heliograph.dashboards.live.series import Point
 from heliograph.engine.catalogue.outside import Output, outside
@@ -65,8 +66,7 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
 }
 """Title, unit, and the text of an empty panel, from the top."""
 
-_MARKS_HEIGHT, _GAP, _EMPTY = 0.04, 0.035, 0.05
-"""Shares of the height of the chart; the last of the height of a panel with lines."""
+_SPACING = Spacing()
 _STORM = "rgba(216,74,63,0.16)"
 _DASHED = {"decided": "dash", "repairs sent": "dash", "paced to a slow receiver": "dot", "cut off, % of time": "dot"}
 
@@ -135,7 +135,13 @@ def control(points: Sequence[Point], stream: str, events: Iterable[Event]) -> Fi
     lines = values(points, stream)
     if not lines:
         return figure
-    axes = _frame(figure, {line.panel for line in lines})
+    filled = {line.panel for line in lines}
+    panels = [
+        Panel(key, f"{title}, {unit}" if key in filled else f"{title}: {nothing}", key in filled)
+        for key, (title, unit, nothing) in PANELS.items()
+    ]
+    axes = stack(figure, panels, _SPACING)
+    figure.update_layout(legend={"y": -0.05, "yanchor": "top"})
     figure.add_scatter(x=x, y=[None] * len(x), showlegend=False, hoverinfo="skip")  # the panel of events, also empty
     colours = dict.fromkeys(PANELS, 0)
     for line in lines:
@@ -148,36 +154,6 @@ def control(points: Sequence[Point], stream: str, events: Iterable[Event]) -> Fi
     _add_storms(figure, points, x, stream)
     _add_marks(figure, x, events)
     return figure
-
-
-def _frame(figure: Figure, filled: set[str]) -> dict[str, str]:
-    """Divide the chart into panels, an empty one of less height; return the axis of each."""
-    weights = {panel: 1.0 if panel in filled else _EMPTY for panel in PANELS}
-    scale = (1 - _MARKS_HEIGHT - _GAP * (len(PANELS) + 1)) / sum(weights.values())
-    style = dict(figure.layout["yaxis"])
-    bare = {"showticklabels": False, "showgrid": False, "range": [-1, 1], "title": {"text": ""}}
-    top = 1 - _GAP
-    figure.update_layout(yaxis={**bare, "domain": [top - _MARKS_HEIGHT, top]}, margin={"t": 4})
-    figure.update_layout(legend={"y": -0.05, "yanchor": "top"}, hoversubplots="axis")
-    _add_title(figure, "Events", top)
-    top -= _MARKS_HEIGHT + _GAP
-    axes = {}
-    for number, (panel, (title, unit, nothing)) in enumerate(PANELS.items(), 2):
-        axes[panel] = f"y{number}"
-        height = weights[panel] * scale
-        shown = {**style, "domain": [max(0.0, top - height), top], "title": {"text": ""}, "nticks": 4, "anchor": "x"}
-        if panel not in filled:
-            shown |= bare
-        _add_title(figure, f"{title}, {unit}" if panel in filled else f"{title}: {nothing}", top)
-        figure.update_layout(**{f"yaxis{number}": shown})
-        top -= height + _GAP
-    figure.update_layout(xaxis={"anchor": f"y{len(PANELS) + 1}"})
-    return axes
-
-
-def _add_title(figure: Figure, text: str, top: float) -> None:
-    place = {"xref": "paper", "yref": "paper", "x": 0, "y": top, "xanchor": "left", "yanchor": "bottom"}
-    figure.add_annotation(text=text, showarrow=False, **place)
 
 
 def _add_storms(figure: Figure, points: Sequence[Point], x: Sequence[str], stream: str) -> None:
@@ -229,5 +205,5 @@ def _add_marks(figure: Figure, x: Sequence[str], events: Iterable[Event]) -> Non
         for moment in moments:
             line = {"color": mark.colour, "width": 1, "dash": "dot"}
             figure.add_shape(
-                type="line", xref="x", yref="paper", x0=moment, x1=moment, y0=0, y1=1 - _GAP - _MARKS_HEIGHT, line=line
+                type="line", xref="x", yref="paper", x0=moment, x1=moment, y0=0, y1=_SPACING.top_of_panels, line=line
             )

@@ -18,6 +18,7 @@ PAGES: Mapping[str, str] = {
     "/receiver": "Receiver",
     "/congestion": "Congestion",
     "/lab": "Latency lab",
+    "/incident": "Incident",
     "/control": "Control",
 }
 """Address and name of each page, in the order of the links on every page."""
