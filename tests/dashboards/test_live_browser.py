@@ -162,7 +162,7 @@ def test_a_recording_is_scrubbed_by_keyboard_uploaded_and_downloaded(
     from selenium.webdriver import ActionChains, Keys
 
     driver.get(f"{running.url}incident?recording={KEPT}&span=1&at={TICK}")
-    until(lambda: driver.execute_script(TRACES, "inc-axis") >= 8, "the curves")
+    until(lambda: driver.execute_script(TRACES, "inc-axis") >= 8, "the curves", 60)
     before = driver.execute_script(CURSOR)
     driver.execute_script("document.querySelector('#inc-at').focus()")
     for presses in (1, 2, 3):
