@@ -3,36 +3,36 @@
 The classification uses changes, not absolute sizes: a receiver 10 000 messages behind that gains is healthy, one that
 is 50 messages behind and loses ground is not. `judge_receiver` uses one interval; `window` uses the last ten
 observations and the same words. Both give a class, a score that sorts a fleet worst first, and the evidence as a
-sentence. Each class has its own band of scores; within a band, more trouble has a higher score.
+sentence. Each class has its own band of scores; within a band, more trouble has a higher score. The rules are in C
+(`engine/binding/judge.c`), for whole fleets are judged each second; the words are here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import numpy as np
+
+from heliograph.monitor import _judge, judging
 from heliograph.monitor.model import Health
 from heliograph.monitor.text import duration_text
 
 __all__ = [
     "BY_STATE",
+    "CLASSES",
     "JUDGED",
     "Behaviour",
     "Evidence",
     "Judgement",
-    "describe",
-    "is_stopped",
+    "end_of",
     "judge_receiver",
-    "seen",
+    "judged",
+    "put",
+    "reason_of",
 ]
-
-MISSING_RATIO = 0.005
-"""A receiver is lossy from this share of packets that were missing at first."""
-QUEUE_FILL = 0.8
-LAG_SECONDS = 0.25
-LAG_MESSAGES = 2
-"""A lag of one message is normal: that message is in flight."""
 
 
 class Behaviour(StrEnum):
@@ -52,6 +52,8 @@ class Behaviour(StrEnum):
         return "-" if self is Behaviour.UNKNOWN else self.replace("_", " ")
 
 
+CLASSES = tuple(map(Behaviour, _judge.CLASSES))
+"""The classes by their numbers in the judge."""
 JUDGED = tuple(behaviour for behaviour in Behaviour if behaviour is not Behaviour.UNKNOWN)
 """The classes a judgement can have."""
 BY_STATE = (
@@ -122,7 +124,7 @@ def _behind(evidence: Evidence) -> str:
 
 
 def _queue(evidence: Evidence) -> str:
-    if evidence.queue_fill >= QUEUE_FILL:
+    if evidence.queue_fill >= _judge.QUEUE_FILL:
         return f"queue {evidence.queue_fill * 100:.0f} % full"
     return f"queue was full {evidence.queue_full} times" if evidence.queue_full else ""
 
@@ -149,107 +151,90 @@ def _sentence(*parts: str) -> str:
 
 def judge_receiver(evidence: Evidence) -> Judgement:
     """Class, score and reason of a receiver from one interval."""
-    return describe(seen(evidence), evidence)
+    found = judging.rows(1)
+    put(found, evidence)
+    _judge.Windows().judge(found, 0)
+    return judged(found[0], evidence)
 
 
-def seen(evidence: Evidence) -> Behaviour:
-    """The class of a receiver from one interval."""
-    if is_stopped(evidence):
-        return Behaviour.STOPPED
-    for behaviour, shows in _SHOWS:
-        if shows(evidence):
-            return behaviour
-    return Behaviour.OK
-
-
-def is_stopped(evidence: Evidence) -> bool:
-    """Whether the receiver is closed or its instance does not run."""
-    return evidence.health is not Health.LIVE or not evidence.live
-
-
-def _is_stalled(evidence: Evidence) -> bool:
-    waits = evidence.lag_messages >= LAG_MESSAGES and not evidence.delivered
-    waited = evidence.lag_before is not None and LAG_MESSAGES <= evidence.lag_before <= evidence.lag_messages
-    return waits and (waited or (evidence.lag_seconds or 0.0) >= LAG_SECONDS)
-
-
-def _is_falling_behind(evidence: Evidence) -> bool:
-    gaining = evidence.lag_before is not None and evidence.lag_messages < evidence.lag_before
-    lag = evidence.lag_seconds or 0.0
-    losing_ground = lag >= LAG_SECONDS and evidence.lag_messages >= LAG_MESSAGES and not gaining
-    waits_for_application = evidence.queue_full > 0 or evidence.queue_fill >= QUEUE_FILL
-    return losing_ground or (waits_for_application and not (gaining and not evidence.lost))
-
-
-def _is_lossy(evidence: Evidence) -> bool:
-    return evidence.lost > 0 or evidence.missing_ratio >= MISSING_RATIO
-
-
-def _is_recovering(evidence: Evidence) -> bool:
+def put(found: judging.Rows, evidence: Evidence) -> None:
+    """Write the evidence of one receiver into its row."""
     before = evidence.lag_before
-    behind = (evidence.lag_seconds or 0.0) >= LAG_SECONDS or evidence.queue_full > 0
-    return before is not None and evidence.lag_messages < before and behind
+    found["end"] = end_of(evidence.health, evidence.live)
+    for name in ("delivered", "lost", "queue_full", "queue_fill", "missing_ratio"):
+        found[name] = getattr(evidence, name)
+    found["in_flight"], found["waiting"] = judging.parts(evidence.lag_messages)
+    found["in_flight_before"], found["waiting_before"] = judging.parts(before or 0)
+    found["has_before"] = before is not None
+    found["lag_seconds"] = math.nan if evidence.lag_seconds is None else evidence.lag_seconds
 
 
-_SHOWS: Sequence[tuple[Behaviour, Callable[[Evidence], bool]]] = (
-    (Behaviour.STALLED, _is_stalled),
-    (Behaviour.FALLING_BEHIND, _is_falling_behind),
-    (Behaviour.LOSSY, _is_lossy),
-    (Behaviour.RECOVERING, _is_recovering),
-)
+def end_of(health: Health, live: bool) -> int:
+    """Whether a receiver runs, is closed, or its instance is in trouble."""
+    if health is Health.LIVE:
+        return _judge.RUNS if live else _judge.CLOSED
+    return _judge.CLOSED if health is Health.CLOSED else _judge.ENDED
 
 
-def describe(behaviour: Behaviour, evidence: Evidence) -> Judgement:
-    """Score and reason of a receiver of a class, from the evidence."""
-    return _DESCRIBE[behaviour](evidence)
+def judged(row: np.void, evidence: Evidence) -> Judgement:
+    """Return the judgement in a row.
 
-
-def _describe_ok(evidence: Evidence) -> Judgement:
-    lag = min(1.0, (evidence.lag_seconds or 0.0) / LAG_SECONDS)
-    strain = min(1.0, max(evidence.queue_fill, evidence.missing_ratio / MISSING_RATIO, lag))
-    return Judgement(Behaviour.OK, 99.0 * strain, _sentence("keeps up", _repairs(evidence), _forecast(evidence)))
-
-
-def _describe_stopped(evidence: Evidence) -> Judgement:
-    if evidence.health is Health.CLOSED or evidence.health is Health.LIVE:
-        return Judgement(Behaviour.STOPPED, 0.0, _sentence("closed", _losses(evidence)))
-    return Judgement(Behaviour.STOPPED, 900.0, _sentence(evidence.health_reason, _losses(evidence)))
-
-
-def _describe_stalled(evidence: Evidence) -> Judgement:
-    reason = _sentence(
-        f"delivers nothing, {_behind(evidence)}", _queue(evidence), _losses(evidence), _forecast(evidence)
+    Args:
+        row: The row after it was judged.
+        evidence: The evidence that was put into it.
+    """
+    behaviour = CLASSES[row["behaviour"]]
+    whole = replace(
+        evidence,
+        delivered=int(row["delivered"]),
+        lost=int(row["lost"]),
+        lag_before=int(row["in_flight_before"]) + int(row["waiting_before"]) if row["has_before"] else None,
+        queue_full=int(row["queue_full"]),
+        missing_ratio=float(row["missing_ratio"]),
     )
-    return Judgement(Behaviour.STALLED, 850.0, reason)
+    reason = reason_of(behaviour, whole)
+    return Judgement(behaviour, float(row["badness"]), reason, int(row["looks"]), int(row["since_ns"]))
 
 
-def _describe_falling_behind(evidence: Evidence) -> Judgement:
-    lag = evidence.lag_seconds or 0.0
-    badness = 600.0 + 50.0 * evidence.queue_fill + min(49.0, 10.0 * lag) + (100.0 if evidence.lost else 0.0)
-    reason = _sentence(
+def reason_of(behaviour: Behaviour, evidence: Evidence) -> str:
+    """Return the evidence for a class as a sentence."""
+    return _REASONS[behaviour](evidence)
+
+
+def _of_ok(evidence: Evidence) -> str:
+    return _sentence("keeps up", _repairs(evidence), _forecast(evidence))
+
+
+def _of_stopped(evidence: Evidence) -> str:
+    is_closed = evidence.health is Health.CLOSED or evidence.health is Health.LIVE
+    return _sentence("closed" if is_closed else evidence.health_reason, _losses(evidence))
+
+
+def _of_stalled(evidence: Evidence) -> str:
+    return _sentence(f"delivers nothing, {_behind(evidence)}", _queue(evidence), _losses(evidence), _forecast(evidence))
+
+
+def _of_falling_behind(evidence: Evidence) -> str:
+    return _sentence(
         _queue(evidence), _behind(evidence) if evidence.lag_messages else "", _losses(evidence), _forecast(evidence)
     )
-    return Judgement(Behaviour.FALLING_BEHIND, badness, reason)
 
 
-def _describe_lossy(evidence: Evidence) -> Judgement:
-    badness = (700.0 if evidence.lost else 400.0) + min(99.0, 1000.0 * evidence.missing_ratio)
+def _of_lossy(evidence: Evidence) -> str:
     missing = f"loses {_percent(evidence.missing_ratio)} of packets" if evidence.missing_ratio >= 0.0005 else ""
-    reason = _sentence(_losses(evidence), missing, _repairs(evidence), _forecast(evidence))
-    return Judgement(Behaviour.LOSSY, badness, reason)
+    return _sentence(_losses(evidence), missing, _repairs(evidence), _forecast(evidence))
 
 
-def _describe_recovering(evidence: Evidence) -> Judgement:
+def _of_recovering(evidence: Evidence) -> str:
     before = f", {evidence.lag_before} before" if evidence.lag_before is not None else ""
-    reason = _sentence(f"catching up: {_behind(evidence)}{before}", _queue(evidence))
-    return Judgement(Behaviour.RECOVERING, 200.0 + min(99.0, 10.0 * (evidence.lag_seconds or 0.0)), reason)
+    return _sentence(f"catching up: {_behind(evidence)}{before}", _queue(evidence))
 
 
-_DESCRIBE: Mapping[Behaviour, Callable[[Evidence], Judgement]] = {
-    Behaviour.OK: _describe_ok,
-    Behaviour.RECOVERING: _describe_recovering,
-    Behaviour.LOSSY: _describe_lossy,
-    Behaviour.FALLING_BEHIND: _describe_falling_behind,
-    Behaviour.STALLED: _describe_stalled,
-    Behaviour.STOPPED: _describe_stopped,
+_REASONS: Mapping[Behaviour, Callable[[Evidence], str]] = {
+    Behaviour.OK: _of_ok,
+    Behaviour.RECOVERING: _of_recovering,
+    Behaviour.LOSSY: _of_lossy,
+    Behaviour.FALLING_BEHIND: _of_falling_behind,
+    Behaviour.STALLED: _of_stalled,
+    Behaviour.STOPPED: _of_stopped,
 }

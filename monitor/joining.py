@@ -6,12 +6,12 @@ thousand receivers look up their stream, their sender and their entry at the sou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
 
-__all__ = ["Interval", "View", "value_of"]
+__all__ = ["Interval", "View", "histogram_since", "is_remains", "relevant", "running_names", "value_of"]
 
 
 class View:
@@ -19,6 +19,29 @@ class View:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self._known: dict[str, dict[tuple[int, tuple[str, ...]], ObjectState]] = {}
+
+    @cached_property
+    def by_scope(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
+        """The objects of each scope, with their instances."""
+        found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
+        for owner in self.snapshot.instances:
+            for item in owner.objects:
+                found.setdefault(item.scope, []).append((owner, item))
+        return found
+
+    def of(self, scope: str) -> Sequence[tuple[InstanceState, ObjectState]]:
+        """Return the objects of a scope, with their instances."""
+        return self.by_scope.get(scope, ())
+
+    def known(self, owner: InstanceState, item: ObjectState) -> ObjectState | None:
+        """Return the same object of the same incarnation in this snapshot."""
+        found = self._known.get(item.scope)
+        if found is None:
+            found = self._known[item.scope] = {
+                (one.incarnation, other.key): other for one, other in self.of(item.scope)
+            }
+        return found.get((owner.incarnation, item.key))
 
     @cached_property
     def objects(self) -> Mapping[tuple[int, tuple[str, ...]], ObjectState]:
@@ -27,31 +50,31 @@ class View:
     @cached_property
     def senders(self) -> Mapping[tuple[str, str], tuple[InstanceState, ObjectState]]:
         """Senders by stream and topic; a live one replaces an ended one, a newer one an older one."""
-        rows = sorted(self.snapshot.of("transmitter"), key=lambda row: (row[1].live, row[1].created_ns))
+        rows = sorted(self.of("transmitter"), key=lambda row: (row[1].live, row[1].created_ns))
         return {(item.labels["stream"], item.labels["topic"]): (owner, item) for owner, item in rows}
 
     @cached_property
     def rx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
         """Received streams by incarnation and stream."""
-        rows = sorted(self.snapshot.of("rx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        rows = sorted(self.of("rx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
         return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
 
     @cached_property
     def tx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
-        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        rows = sorted(self.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
         return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
 
     @cached_property
     def stream_senders(self) -> Mapping[str, tuple[InstanceState, ObjectState]]:
         """Senders by stream; a live one replaces an ended one, a newer one an older one."""
-        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        rows = sorted(self.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
         return {item.labels["stream"]: (owner, item) for owner, item in rows}
 
     @cached_property
     def tx_receivers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
         """Receivers of sources, by stream."""
         found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
-        for owner, item in self.snapshot.of("tx_receiver"):
+        for owner, item in self.of("tx_receiver"):
             found.setdefault(item.labels["stream"], []).append((owner, item))
         return found
 
@@ -70,7 +93,7 @@ class View:
         """Known round trips between source and receiver in ns, by stream and address of the receiver."""
         return {
             (item.labels["stream"], item.labels["receiver"]): item.values["round_trip"]
-            for _, item in self.snapshot.of("tx_receiver")
+            for _, item in self.of("tx_receiver")
             if item.values.get("round_trip")
         }
 
@@ -90,7 +113,7 @@ class Interval:
             return None
         place = id(item)  # `now` keeps the object alive; used many times per row
         if place not in self._earlier:
-            self._earlier[place] = self.before.objects.get((owner.incarnation, item.key))
+            self._earlier[place] = self.before.known(owner, item)
         return self._earlier[place]
 
     @cached_property
@@ -134,22 +157,15 @@ class Interval:
 
     def histogram(self, owner: InstanceState, item: ObjectState, name: str) -> Histogram | None:
         """Values of the interval; None when there are none."""
-        newer = item.histograms.get(name)
-        if newer is None:
-            return None
-        old = self.earlier(owner, item)
-        older = old.histograms.get(name) if old else None
-        if older is not None and (older.digits, older.size) != (newer.digits, newer.size):
-            older = None
-        values = newer.minus(older)
-        return values if values.filled()[0].size else None
+        return histogram_since(item, self.earlier(owner, item), name)
 
     def hiccups(self, owner: InstanceState) -> Histogram | None:
         """Hiccups of an instance's host in the interval; None when they were not read."""
-        if owner.incarnation not in self._hiccups:
+        place = id(owner)  # a snapshot keeps it alive; incarnations of two hosts may be equal
+        if place not in self._hiccups:
             found = next(owner.of("instance"), None)
-            self._hiccups[owner.incarnation] = self.histogram(owner, found, "host_hiccup") if found else None
-        return self._hiccups[owner.incarnation]
+            self._hiccups[place] = self.histogram(owner, found, "host_hiccup") if found else None
+        return self._hiccups[place]
 
     def sender(self, stream: str, topic: str) -> tuple[InstanceState, ObjectState] | None:
         """Return the sending end, also when it has just ended."""
@@ -159,5 +175,39 @@ class Interval:
         return found
 
 
+def histogram_since(item: ObjectState, old: ObjectState | None, name: str) -> Histogram | None:
+    """Return the values of a histogram since an earlier state of its object; None when there are none."""
+    newer = item.histograms.get(name)
+    if newer is None:
+        return None
+    older = old.histograms.get(name) if old else None
+    if older is not None and (older.digits, older.size) != (newer.digits, newer.size):
+        older = None
+    values = newer.minus(older)
+    return values if values.filled()[0].size else None
+
+
 def value_of(item: ObjectState | None, cell: str) -> int:
     return item.values.get(cell, 0) if item is not None else 0
+
+
+def running_names(snapshot: Snapshot) -> set[str]:
+    """Return the names of the running instances: the remains of a dead instance of such a name are not relevant."""
+    return {item.name for item in snapshot.instances if item.health in (Health.LIVE, Health.STALE)}
+
+
+def is_remains(owner: InstanceState, running: Collection[str]) -> bool:
+    """Whether an instance is dead, and its name runs again."""
+    return owner.health is Health.DEAD and owner.name in running
+
+
+def relevant(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectState]]:
+    """Yield the relevant objects of a scope.
+
+    A closed object of a running instance is left out; one of an ended instance has its final values. The remains of a
+    dead instance whose name runs again are left out.
+    """
+    running = running_names(snapshot)
+    for owner, item in snapshot.of(scope):
+        if not is_remains(owner, running) and (item.live or owner.health is not Health.LIVE):
+            yield owner, item

@@ -7,14 +7,17 @@ the bytes of the record and decodes a cell by name. Use of many cells builds the
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from heliograph.monitor import _judge
 from heliograph.monitor.directory import RecordLayout
 
-__all__ = ["ABSENT", "Record", "Values", "columns"]
+__all__ = ["ABSENT", "Record", "Values", "receiver_cells"]
 
 ABSENT = 1 << 63
 """Value of a cell that does not apply to its object."""
@@ -146,9 +149,9 @@ class Values(Mapping[str, int]):
         return self._all
 
 
-def columns(found: Sequence[Mapping[str, int] | None], names: Sequence[str]) -> list[list[int]]:
-    """Return a list for each named cell with its value in each object; 0 where the object or the cell is missing."""
-    table = np.zeros((len(names), len(found)), np.uint64)
+def receiver_cells(found: Sequence[Mapping[str, int] | None]) -> npt.NDArray[np.uint64]:
+    """Return the cells of receivers that a join uses, a row for each; 0 where the object or the cell is missing."""
+    table = np.zeros((len(found), len(_judge.CELLS)), np.uint64)
     records: dict[Record, list[int]] = {}
     others: list[int] = []
     for at, values in enumerate(found):
@@ -157,17 +160,14 @@ def columns(found: Sequence[Mapping[str, int] | None], names: Sequence[str]) -> 
         elif values is not None:
             others.append(at)
     for record, indexes in records.items():
-        if record._signed.intersection(names):
+        if record._signed.intersection(_judge.CELLS):
             others += indexes
             continue
-        rows = b"".join([found[at]._row for at in indexes])  # type: ignore[union-attr]
-        words = np.frombuffer(rows, f"{record.word.format[0]}u8").reshape(len(indexes), -1)
-        for place, name in enumerate(names):
-            if name in record.places:
-                column = words[:, record.places[name][0] // 8]
-                table[place, indexes] = np.where(column == ABSENT, 0, column)
-    lists: list[list[int]] = table.tolist()
+        rows = [found[at]._row for at in indexes]  # type: ignore[union-attr]
+        offsets = tuple(record.places[name][0] if name in record.places else -1 for name in _judge.CELLS)
+        swapped = record.word.format[0] != ("<" if sys.byteorder == "little" else ">")
+        _judge.gather(rows, offsets, swapped, np.array(indexes, np.int64), table)
     for at in others:
-        for column_of, name in zip(lists, names, strict=True):
-            column_of[at] = (found[at] or {}).get(name, 0)
-    return lists
+        cells = found[at] or {}
+        table[at] = [min(max(cells.get(name, 0), 0), _WRAP - 1) for name in _judge.CELLS]
+    return table

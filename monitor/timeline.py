@@ -11,22 +11,16 @@ sender that restarts, or a clock that is set back, begins a new timeline.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from array import array
 from dataclasses import dataclass
 
-__all__ = ["POINTS", "Behind", "Timeline"]
+from heliograph.monitor import _judge
+
+__all__ = ["POINTS", "Behind", "Positions", "Timeline"]
 
 POINTS = 64
 
-
-@dataclass(frozen=True, slots=True)
-class _Point:
-    time_ns: int
-    sent: int
-    """Number of the next message."""
-    size: int
-    """Bytes of all messages before it."""
+Positions = tuple["array[int]", "array[int]", "array[int]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,47 +44,49 @@ class Timeline:
             points: Largest number of points, at least 4.
         """
         self._most = points
-        self._points: list[_Point] = []
+        self._times = array("q")
+        self._sent = array("Q")
+        self._bytes = array("Q")
 
     def __len__(self) -> int:
-        return len(self._points)
+        return len(self._times)
+
+    @property
+    def positions(self) -> Positions:
+        """Time, next message, and bytes of all messages before it, of each point; oldest first."""
+        return self._times, self._sent, self._bytes
 
     def add(self, time_ns: int, sent: int, size: int) -> None:
         """Add a position of the sender. An observation older than the last point is ignored."""
-        last = self._points[-1] if self._points else None
-        if last is not None:
-            if sent < last.sent or size < last.size:
-                if time_ns <= last.time_ns:
+        if self._times:
+            last = self._times[-1], self._sent[-1], self._bytes[-1]
+            if sent < last[1] or size < last[2]:
+                if time_ns <= last[0]:
                     return  # a late observation
-                self._points.clear()  # the sender has restarted
-            elif time_ns <= last.time_ns:
-                if (sent, size) == (last.sent, last.size):
+                self._keep(0)  # the sender has restarted
+            elif time_ns <= last[0]:
+                if (sent, size) == last[1:]:
                     return  # the same position again
-                self._points.clear()  # the clock was set back
-            elif len(self._points) > 1 and self._points[-2].sent == last.sent == sent:
-                self._points[-1] = _Point(
-                    time_ns, sent, size
-                )  # the sender is idle: only the end of the idle time is kept
-                return
-        self._points.append(_Point(time_ns, sent, size))
-        if len(self._points) > self._most:
-            half = len(self._points) // 2
-            self._points = [*self._points[:half:2], *self._points[half:]]
+                self._keep(0)  # the clock was set back
+            elif len(self) > 1 and self._sent[-2] == last[1] == sent:
+                self._keep(len(self) - 1)  # the sender is idle: only the end of the idle time is kept
+        self._times.append(time_ns)
+        self._sent.append(sent)
+        self._bytes.append(size)
+        if len(self) > self._most:
+            half = len(self) // 2
+            self._times, self._sent, self._bytes = (
+                values[:half:2] + values[half:] for values in (self._times, self._sent, self._bytes)
+            )
+
+    def _keep(self, count: int) -> None:
+        for values in (self._times, self._sent, self._bytes):
+            del values[count:]
 
     def behind(self, message: int) -> Behind | None:
         """Return the age of the message with this number at the last point, and the bytes from it on.
 
         None: it has not been sent, or there is no point.
         """
-        points: Sequence[_Point] = self._points
-        if not points or message >= points[-1].sent:
-            return None
-        after = bisect_right(points, message, key=lambda point: point.sent)
-        newer, last = points[after], points[-1]
-        if after == 0:
-            return Behind(last.time_ns - newer.time_ns, last.size - newer.size, is_bounded=False)
-        older = points[after - 1]
-        part = (message - older.sent) / (newer.sent - older.sent)
-        sent_ns = older.time_ns + round(part * (newer.time_ns - older.time_ns))
-        size = older.size + round(part * (newer.size - older.size))
-        return Behind(last.time_ns - sent_ns, last.size - size, is_bounded=True)
+        found = _judge.behind(*self.positions, message)
+        return Behind(*found) if found is not None else None

@@ -19,48 +19,26 @@ unrecoverable loss take effect at once. With fewer than three steps only the las
 Irregular observations are handled: a repeated or late snapshot is ignored. Counters that fall (a restarted receiver)
 restart the window. After a gap many times as long as the previous steps, only its two ends count. A clock that was set
 back is detected when observations stay late, or come with greater counters.
+
+The rules are in C (`engine/binding/judge.c`).
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import median
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from heliograph.monitor.behaviour import (
-    LAG_MESSAGES,
-    LAG_SECONDS,
-    MISSING_RATIO,
-    QUEUE_FILL,
-    Behaviour,
-    Evidence,
-    Judgement,
-    describe,
-    is_stopped,
-    seen,
-)
+import numpy as np
+
+from heliograph.monitor import _judge, judging
+from heliograph.monitor.behaviour import Evidence, Judgement, judged, put
+from heliograph.monitor.roster import Indexes, Place, Seats
 from heliograph.monitor.timeline import Timeline
 
 __all__ = ["LOOKS", "Look", "Place", "Watcher", "Window"]
 
-LOOKS = 10
+LOOKS = _judge.STEPS
 """Steps of a window."""
-STEPS_LEAST = 3
-"""With fewer steps only the last one counts."""
-STALLED_STEPS = 3
-TREND = 0.8
-"""Share of the steps in one direction that makes a trend."""
-GROWTH = 0.01
-"""Share of the sent messages; smaller growth is ignored."""
-AGREE, AGREE_ON_OK = 2, 3
-GAP_STEPS = 10
-LATE_LOOKS = 3
-"""After this number of late observations in a row, the clock was set back."""
-
-Place = tuple[int, tuple[str, ...]]
-"""Incarnation and key of the object of a receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +59,19 @@ class Look:
     """Messages sent and not with the application."""
     queue_fill: float
 
-    @property
-    def counters(self) -> tuple[int, ...]:
-        """The values that never fall in the life of a receiver."""
-        return self.expected, self.delivered, self.lost, self.queue_full, self.gaps
-
-
-def _fell(newer: Look, older: Look) -> bool:
-    return any(now < before for now, before in zip(newer.counters, older.counters, strict=True))
-
 
 class Window:
     """The last observations of one receiver, and its class."""
 
     def __init__(self) -> None:
         """Create an empty window."""
-        self._looks: deque[Look] = deque(maxlen=LOOKS + 1)
-        self._late = 0
-        self._class: Behaviour | None = None
-        self._since_ns = 0
-        self._candidate: Behaviour | None = None
-        self._agreed = 0
-        self._candidate_ns = 0
+        self._windows = _judge.Windows()
+        self._windows.resize(1)
 
     @property
     def looks(self) -> int:
         """Number of observations in the window."""
-        return len(self._looks)
+        return self._windows.looks(0)
 
     def judge(self, look: Look, evidence: Evidence) -> Judgement:
         """Add an observation and judge.
@@ -116,148 +80,19 @@ class Window:
             look: The present observation.
             evidence: Health, lag in seconds, shares, and the values of the last interval.
         """
-        is_new = self._take(look)
-        lasting = self._lasting()
-        whole = self._evidence(evidence, lasting)
-        if is_new or self._class is None or is_stopped(evidence):
-            self._decide(self._shown(evidence, whole, lasting), look.time_ns, has_lost=whole.lost > 0)
-        assert self._class is not None
-        found = describe(self._class, whole)
-        return Judgement(found.behaviour, found.badness, found.reason, max(1, self.looks), self._since_ns)
+        return _judged(self._windows, 0, look, evidence)
 
-    # ---- observations ----
 
-    def _begin(self, look: Look) -> None:
-        self._looks.clear()
-        self._looks.append(look)
-        self._late = 0
-
-    def _take(self, look: Look) -> bool:
-        """Whether the observation is the next one, or the first after a restart."""
-        if not self._looks:
-            self._begin(look)
-            return True
-        last = self._looks[-1]
-        if look.time_ns <= last.time_ns:
-            return self._take_late(look, last)
-        self._late = 0
-        if _fell(look, last):
-            self._begin(look)
-            return True
-        if len(self._looks) > 2 and look.time_ns - last.time_ns > GAP_STEPS * self._pace_ns():
-            self._begin(last)
-        self._looks.append(look)
-        return True
-
-    def _take_late(self, look: Look, last: Look) -> bool:
-        if look == last:
-            return False
-        self._late += 1
-        grew = look.counters != last.counters and not _fell(look, last)
-        if look.time_ns < last.time_ns and (grew or self._late >= LATE_LOOKS):
-            self._begin(look)
-            return True
-        return False
-
-    def _pace_ns(self) -> float:
-        return median(newer.time_ns - older.time_ns for older, newer in pairwise(self._looks))
-
-    # ---- evaluation ----
-
-    def _evidence(self, now: Evidence, lasting: int) -> Evidence:
-        """Return the evidence of the whole window, if it is long enough."""
-        if len(self._looks) <= STEPS_LEAST:
-            return now
-        first, last = self._looks[0], self._looks[-1]
-        since = self._looks[-1 - lasting] if lasting else first
-        return replace(
-            now,
-            delivered=last.delivered - since.delivered,
-            lost=last.lost - first.lost,
-            lag_before=first.lag,
-            queue_full=last.queue_full - first.queue_full,
-            missing_ratio=min(1.0, (last.gaps - first.gaps) / max(1, last.packets - first.packets)),
-        )
-
-    def _lasting(self) -> int:
-        """Number of last steps in which messages waited and none was delivered or dropped."""
-        count = 0
-        newer: Look | None = None
-        for older in reversed(self._looks):
-            if newer is not None:
-                if newer.delivered != older.delivered or older.lag < LAG_MESSAGES or newer.lag < LAG_MESSAGES:
-                    break
-                count += 1
-            newer = older
-        return count
-
-    def _shown(self, now: Evidence, whole: Evidence, lasting: int) -> Behaviour:
-        if is_stopped(now):
-            return Behaviour.STOPPED
-        if len(self._looks) <= STEPS_LEAST:
-            return seen(now)
-        if lasting >= STALLED_STEPS:
-            return Behaviour.STALLED
-        trend = self._trend()
-        if self._falls_behind(now, trend):
-            return Behaviour.FALLING_BEHIND
-        missing = MISSING_RATIO / 2 if self._class is Behaviour.LOSSY else MISSING_RATIO
-        if whole.lost > 0 or whole.missing_ratio >= missing:
-            return Behaviour.LOSSY
-        if self._recovers(now, trend):
-            return Behaviour.RECOVERING
-        return Behaviour.OK
-
-    def _trend(self) -> int:
-        """1: the distance grows, -1: it shrinks, 0: neither."""
-        change = self._looks[-1].lag - self._looks[0].lag
-        if abs(change) < LAG_MESSAGES:  # as with nearly every receiver
-            return 0
-        looks = list(self._looks)
-        steps = [newer.lag - older.lag for older, newer in pairwise(looks)]
-        half = len(looks) // 2
-        sent = looks[-1].expected + looks[-1].lag - looks[0].expected - looks[0].lag
-        least = max(LAG_MESSAGES, GROWTH * max(0, sent))
-        older, newest = [look.lag for look in looks[:half]], looks[-1].lag
-        if sum(step > 0 for step in steps) >= TREND * len(steps) and newest > max(older) and change >= least:
-            return 1
-        if sum(step < 0 for step in steps) >= TREND * len(steps) and newest < min(older) and -change >= least:
-            return -1
-        return 0
-
-    def _falls_behind(self, now: Evidence, trend: int) -> bool:
-        looks = list(self._looks)
-        if trend < 0:
-            return False
-        behind = all(look.lag >= LAG_MESSAGES for look in looks)
-        stays = (now.lag_seconds or 0.0) >= LAG_SECONDS and looks[-1].lag >= looks[0].lag
-        waits = sum(
-            newer.queue_full > older.queue_full or newer.queue_fill >= QUEUE_FILL for older, newer in pairwise(looks)
-        )
-        return (behind and (trend > 0 or stays)) or waits >= (len(looks) - 1) / 2
-
-    def _recovers(self, now: Evidence, trend: int) -> bool:
-        was_behind = self._class in (Behaviour.FALLING_BEHIND, Behaviour.STALLED, Behaviour.RECOVERING)
-        far = (now.lag_seconds or 0.0) >= LAG_SECONDS
-        return trend < 0 and (was_behind or far) and self._looks[-1].lag >= LAG_MESSAGES
-
-    # ---- hysteresis ----
-
-    def _decide(self, shown: Behaviour, time_ns: int, has_lost: bool) -> None:
-        if shown is self._class:
-            self._candidate = None
-            return
-        if shown is not self._candidate:
-            self._candidate, self._agreed, self._candidate_ns = shown, 0, time_ns
-        self._agreed += 1
-        at_once = (
-            self._class in (None, Behaviour.STOPPED)
-            or shown is Behaviour.STOPPED
-            or (shown is Behaviour.LOSSY and has_lost)
-        )
-        if at_once or self._agreed >= (AGREE_ON_OK if shown is Behaviour.OK else AGREE):
-            self._class, self._since_ns = shown, self._candidate_ns
-            self._candidate = None
+def _judged(windows: _judge.Windows, place: int, look: Look, evidence: Evidence) -> Judgement:
+    row = judging.rows(1)
+    put(row, evidence)
+    row["window"] = place
+    row["expected"], row["all_delivered"], row["all_lost"] = look.expected, look.delivered, look.lost
+    row["all_queue_full"], row["gaps"], row["packets"] = look.queue_full, look.gaps, look.packets
+    row["in_flight"], row["waiting"] = judging.parts(look.lag)
+    row["queue_fill"] = look.queue_fill
+    windows.judge(row, look.time_ns)
+    return judged(row[0], evidence)
 
 
 class Watcher:
@@ -269,12 +104,41 @@ class Watcher:
 
     def __init__(self) -> None:
         """Create an empty watcher."""
-        self._windows: dict[Place, Window] = {}
+        self.windows = _judge.Windows()
+        self.seats: Seats | None = None
+        """Those of the last snapshot."""
+        self._numbers: Indexes | None = None
+        self._places: dict[Place, int] = {}
+        self._free: list[int] = []
+        self._size = 0
         self._timelines: dict[tuple[int, str, str], Timeline] = {}
 
     def judge(self, place: Place, look: Look, evidence: Evidence) -> Judgement:
         """Add an observation of one receiver and judge it."""
-        return self._windows.setdefault(place, Window()).judge(look, evidence)
+        (number,) = self.numbers([place])
+        return _judged(self.windows, number, look, evidence)
+
+    def numbers(self, places: Sequence[Place]) -> list[int]:
+        """Return the numbers of the windows of receivers in `windows`; a new receiver gets an empty one."""
+        new = [place for place in places if place not in self._places]
+        missing = len(new) - len(self._free)
+        if missing > 0:
+            size = max(self._size + missing, self._size + self._size // 4)
+            self.windows.resize(size)
+            self._free += range(self._size, size)
+            self._size = size
+        for place in new:
+            if place not in self._places:
+                self._places[place] = self._free.pop()
+        return [self._places[place] for place in places]
+
+    def follow(self, seats: Seats) -> Indexes:
+        """Return the numbers of the windows of the receivers of a snapshot, and drop all other receivers."""
+        if self._numbers is None or self.seats is not seats:
+            self.keep_receivers(dict.fromkeys(seats.places))
+            self._numbers = np.array(self.numbers(seats.places), np.int64)
+            self.seats = seats
+        return self._numbers
 
     def timeline(self, sender: tuple[int, str, str]) -> Timeline:
         """Return the timeline of the sender with this incarnation, stream and topic."""
@@ -282,5 +146,17 @@ class Watcher:
 
     def forget_but(self, places: Mapping[Place, object], senders: Mapping[tuple[int, str, str], object]) -> None:
         """Drop all other receivers and senders."""
-        self._windows = {place: window for place, window in self._windows.items() if place in places}
+        self.keep_receivers(places)
+        self.keep_senders(senders)
+
+    def keep_receivers(self, places: Mapping[Place, object]) -> None:
+        """Drop all other receivers."""
+        self._numbers = None
+        for place in [known for known in self._places if known not in places]:
+            number = self._places.pop(place)
+            self.windows.clear(number)
+            self._free.append(number)
+
+    def keep_senders(self, senders: Mapping[tuple[int, str, str], object]) -> None:
+        """Drop all other senders."""
         self._timelines = {sender: line for sender, line in self._timelines.items() if sender in senders}

@@ -141,7 +141,8 @@ static int seen(const helio_judged *one) {
     return gains && (is_late || one->queue_full > 0) ? HELIO_CLASS_RECOVERING : HELIO_CLASS_OK;
 }
 
-double helio_judged_badness(const helio_judged *one, int behaviour) {
+/* The score of a class; 0 is best. */
+static double badness_of(const helio_judged *one, int behaviour) {
     const double late = lag_seconds(one);
     double strain;
     switch (behaviour) {
@@ -389,7 +390,7 @@ void helio_judged_class(helio_judged *one, helio_window *window, int64_t time_ns
         one->behaviour = (uint8_t)seen(one);
         one->looks = 1;
         one->since_ns = 0;
-        one->badness = helio_judged_badness(one, one->behaviour);
+        one->badness = badness_of(one, one->behaviour);
         return;
     }
     const helio_look look = {
@@ -417,5 +418,5 @@ void helio_judged_class(helio_judged *one, helio_window *window, int64_t time_ns
     one->behaviour = window->behaviour;
     one->looks = window->count;
     one->since_ns = window->since_ns;
-    one->badness = helio_judged_badness(one, one->behaviour);
+    one->badness = badness_of(one, one->behaviour);
 }

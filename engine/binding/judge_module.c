@@ -20,7 +20,7 @@ static int items_of(PyObject *object, int flags, size_t size, Py_buffer *view, s
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | flags) != 0) {
         return -1;
     }
-    if ((size_t)view->len % size != 0 || (uintptr_t)view->buf % 8 != 0) {
+    if ((size_t)view->len % size != 0 || (view->len > 0 && (uintptr_t)view->buf % 8 != 0)) {
         PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes has no items of %zu bytes", view->len,
                      size);
         PyBuffer_Release(view);
@@ -350,33 +350,12 @@ static PyTypeObject windows_type = {
     .tp_methods = windows_methods,
 };
 
-static PyObject *badness(PyObject *module, PyObject *args) {
-    (void)module;
-    PyObject *object;
-    int behaviour;
-    Py_buffer view;
-    size_t count;
-    if (!PyArg_ParseTuple(args, "Oi:badness", &object, &behaviour) ||
-        items_of(object, 0, sizeof(helio_judged), &view, &count) != 0) {
-        return NULL;
-    }
-    PyObject *found = NULL;
-    if (count != 1) {
-        PyErr_SetString(PyExc_ValueError, "badness is of one receiver");
-    } else {
-        found = PyFloat_FromDouble(helio_judged_badness(view.buf, behaviour));
-    }
-    PyBuffer_Release(&view);
-    return found;
-}
-
 /* ---- the module ---- */
 
 static PyMethodDef functions[] = {
     {"gather", gather, METH_VARARGS, NULL},
     {"behind", behind, METH_VARARGS, NULL},
     {"lags", lags, METH_VARARGS, NULL},
-    {"badness", badness, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

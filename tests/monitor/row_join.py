@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from heliograph.monitor.behaviour import Evidence, judge_receiver
+from heliograph.monitor.behaviour import Evidence
 from heliograph.monitor.blame import LEAST_MESSAGES, Verdict, blame
 from heliograph.monitor.clocks import clocks_of
-from heliograph.monitor.fleet import (
-    _Behind,
-    _known,
-    _loss_place,
-    _nak_share,
-    _of,
-    _packets,
-    _sender_key,
-    _tx_receiver,
-    _watch_senders,
-)
-from heliograph.monitor.joining import Interval, value_of
+from heliograph.monitor.joined import sender_key, watch_senders
+from heliograph.monitor.joining import Interval, relevant, value_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.reception import _known, _loss_place, _nak_share, _packets, _tx_receiver
 from heliograph.monitor.rows import Balance, LagBasis, ReceiverRow
-from heliograph.monitor.window import Look, Watcher
+from heliograph.monitor.timeline import Behind
+from heliograph.monitor.window import Look
 from heliograph.monitor.worst import worst
+from tests.monitor.row_judge import RowWatcher, behind_by_row, judge_by_row
 
 __all__ = ["receivers_by_row"]
 
@@ -31,14 +24,14 @@ _BOOKS = tuple(field.name for field in fields(Balance))
 _TRIMMED = tuple(f"messages_trimmed_{cause}" for cause in ("count", "bytes", "age", "conflated", "priority"))
 
 
-def receivers_by_row(previous: Snapshot | None, current: Snapshot, watcher: Watcher | None) -> list[ReceiverRow]:
+def receivers_by_row(previous: Snapshot | None, current: Snapshot, watcher: RowWatcher | None) -> list[ReceiverRow]:
     """Return every receiver, worst first."""
     interval = Interval(previous, current)
     if watcher is not None:
-        _watch_senders(watcher, current)
-    rows = [_receiver(interval, owner, item, watcher) for owner, item in _of(current, "receiver")]
+        watch_senders(watcher, current.time_ns, current.of("transmitter"))
+    rows = [_receiver(interval, owner, item, watcher) for owner, item in relevant(current, "receiver")]
     if watcher is not None:
-        watcher.forget_but(interval.now.objects, {_sender_key(*sender): None for sender in current.of("transmitter")})
+        watcher.forget_but(interval.now.objects, {sender_key(*sender): None for sender in current.of("transmitter")})
     return worst(rows)
 
 
@@ -66,7 +59,7 @@ def _balance(interval: Interval, owner: InstanceState, item: ObjectState) -> Bal
     )
 
 
-def _receiver(interval: Interval, owner: InstanceState, item: ObjectState, watcher: Watcher | None) -> ReceiverRow:
+def _receiver(interval: Interval, owner: InstanceState, item: ObjectState, watcher: RowWatcher | None) -> ReceiverRow:
     books = _balance(interval, owner, item)
     sender = interval.sender(books.stream, books.topic)
     rx = interval.now.rx_streams.get((owner.incarnation, books.stream))
@@ -78,7 +71,7 @@ def _receiver(interval: Interval, owner: InstanceState, item: ObjectState, watch
     seconds = interval.seconds(owner, item)
     sent_per_s = interval.rate(*sender, "next_message") if sender else None
     lag = _lag(books, item)
-    behind = _behind(interval, watcher, books, item, sent_per_s)
+    seconds_behind, size, basis = _behind(interval, watcher, books, item, sent_per_s)
     limit = value_of(item, "queue_limit_bytes")
     queue_fill = min(1.0, value_of(item, "queue_bytes") / limit) if limit else 0.0
     evidence = Evidence(
@@ -88,7 +81,7 @@ def _receiver(interval: Interval, owner: InstanceState, item: ObjectState, watch
         delivered=interval.change(owner, item, "messages_delivered"),
         lost=interval.change(owner, item, "messages_lost"),
         lag_messages=lag,
-        lag_seconds=behind.seconds,
+        lag_seconds=seconds_behind,
         lag_before=_lag_before(interval, owner, item),
         queue_fill=queue_fill,
         queue_full=interval.change(owner, item, "queue_full"),
@@ -96,7 +89,7 @@ def _receiver(interval: Interval, owner: InstanceState, item: ObjectState, watch
         nak_share=nak_share,
         forecast_ns=_known(tx_receiver, "forecast"),
     )
-    judgement = judge_receiver(evidence)
+    judgement = judge_by_row(evidence)
     if watcher is not None:
         look = Look(
             time_ns=interval.now.snapshot.time_ns,
@@ -136,9 +129,9 @@ def _receiver(interval: Interval, owner: InstanceState, item: ObjectState, watch
         blame_ns=_known(tx_receiver, "blame_time"),
         outstanding_naks=value_of(rx, "outstanding_naks"),
         lag_messages=lag,
-        lag_bytes=behind.size,
-        lag_seconds=behind.seconds,
-        lag_basis=behind.basis,
+        lag_bytes=size,
+        lag_seconds=seconds_behind,
+        lag_basis=basis,
         queue_messages=value_of(item, "queue_messages"),
         queue_bytes=value_of(item, "queue_bytes"),
         queue_fill=queue_fill,
@@ -172,8 +165,8 @@ def _lag(books: Balance, item: ObjectState) -> int:
 
 
 def _behind(
-    interval: Interval, watcher: Watcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
-) -> _Behind:
+    interval: Interval, watcher: RowWatcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
+) -> tuple[float | None, int | None, LagBasis]:
     """Return the age of the oldest message that the application does not have, and the bytes from it on.
 
     Messages in the receive queue are older than messages in flight. The send time of a message in flight is known from
@@ -182,9 +175,9 @@ def _behind(
     waiting, queued = value_of(item, "queue_messages"), value_of(item, "queue_bytes")
     in_flight = books.in_flight or 0
     if not waiting + in_flight:
-        return _Behind(0.0, 0, LagBasis.MEASURED) if books.in_flight is not None else _Behind(None, 0, LagBasis.UNKNOWN)
+        return (0.0, 0, LagBasis.MEASURED) if books.in_flight is not None else (None, 0, LagBasis.UNKNOWN)
     sender = interval.sender(books.stream, books.topic)
-    way = watcher.timeline(_sender_key(*sender)).behind(value_of(item, "next_message")) if watcher and sender else None
+    way = _way(watcher, sender, value_of(item, "next_message"))
     size: int | None = queued
     if in_flight:
         mean = value_of(sender[1], "bytes_sent") / max(1, value_of(sender[1], "messages_sent")) if sender else 0.0
@@ -193,11 +186,15 @@ def _behind(
         size = None  # the messages in flight are unknown
     age_ns = _known(item, "queue_age") if waiting else None
     if age_ns:
-        return _Behind(age_ns / 1e9, size, LagBasis.MEASURED)
+        return (age_ns / 1e9, size, LagBasis.MEASURED)
     if way and not waiting:
-        return _Behind(way.age_ns / 1e9, size, LagBasis.WATCHED if way.is_bounded else LagBasis.AT_LEAST)
+        return (way.age_ns / 1e9, size, LagBasis.WATCHED if way.is_bounded else LagBasis.AT_LEAST)
     estimate = (waiting + in_flight) / sent_per_s if sent_per_s else None
-    return _Behind(estimate, size, LagBasis.ESTIMATED if estimate is not None else LagBasis.UNKNOWN)
+    return (estimate, size, LagBasis.ESTIMATED if estimate is not None else LagBasis.UNKNOWN)
+
+
+def _way(watcher: RowWatcher | None, sender: tuple[InstanceState, ObjectState] | None, message: int) -> Behind | None:
+    return behind_by_row(watcher.timeline(sender_key(*sender)), message) if watcher and sender else None
 
 
 def _lag_before(interval: Interval, owner: InstanceState, item: ObjectState) -> int | None:

@@ -15,6 +15,7 @@ from heliograph.monitor.rows import Balance, ReceiverRow
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.window import Watcher
 from tests.monitor.row_join import receivers_by_row
+from tests.monitor.row_judge import RowWatcher
 from tests.segments import ABSENT, SegmentObject, write_segment
 
 SECOND = 1_000_000_000
@@ -141,7 +142,7 @@ def _of_collector(owner: InstanceState) -> InstanceState:
 def test_rows_are_those_of_the_join_row_by_row(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     near, far = (_Host(tmp_path / name, chance) for name in ("near", "far"))
-    by_columns, by_row = Watcher(), Watcher()
+    by_columns, by_row = Watcher(), RowWatcher()
     before: Snapshot | None = None
     seen: list[ReceiverRow] = []
     for step in range(6):
