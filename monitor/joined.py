@@ -163,7 +163,7 @@ class _Join:
         table["sender"] = topic_of
         table["end"] = self.roster.ends[self.shown]
         table["is_watched"] = watcher is not None
-        table["has_before"] = np.fromiter((old is not None for old in self.earlier), np.bool_, len(self.earlier))
+        table["has_before"] = np.array([old is not None for old in self.earlier], np.bool_)
         table["has_sender"] = np.array([one is not None for one in senders], np.bool_)[topic_of]
         table["sent"] = np.array([word(one.next_message) if one else 0 for one in senders], np.uint64)[topic_of]
         table["sent_per_s"] = np.array([one.per_s if one else 0.0 for one in senders], np.float64)[topic_of]

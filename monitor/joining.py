@@ -22,17 +22,18 @@ class View:
         self._known: dict[str, dict[tuple[int, tuple[str, ...]], ObjectState]] = {}
 
     @cached_property
-    def by_scope(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
-        """The objects of each scope, with their instances."""
+    def _by_scope(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
+        """The objects of each scope but receivers, which are most of a fleet (`roster.Roster`)."""
         found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
         for owner in self.snapshot.instances:
             for item in owner.objects:
-                found.setdefault(item.scope, []).append((owner, item))
+                if item.scope != "receiver":
+                    found.setdefault(item.scope, []).append((owner, item))
         return found
 
     def of(self, scope: str) -> Sequence[tuple[InstanceState, ObjectState]]:
         """Return the objects of a scope, with their instances."""
-        return self.by_scope.get(scope, ())
+        return list(self.snapshot.of(scope)) if scope == "receiver" else self._by_scope.get(scope, ())
 
     def known(self, owner: InstanceState, item: ObjectState) -> ObjectState | None:
         """Return the same object of the same incarnation in this snapshot."""
@@ -120,7 +121,9 @@ class Interval:
     def at_its_start(self) -> Interval:
         """The earlier snapshot alone, as an interval."""
         assert self.before is not None
-        return Interval(None, self.before.snapshot)
+        found = Interval(None, self.before.snapshot)
+        found.now = self.before  # it may have its indexes
+        return found
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Mapping[str, int], int]]:

@@ -104,13 +104,13 @@ class Roster:
         )
         self.seats = known if known is not None and known.is_same(seats) else seats
         running = running_names(snapshot)
-        live = np.fromiter((item.live for item in self.items), np.bool_, len(self.items))
+        live = np.array([item.live for item in self.items], np.bool_)
         owners = self.seats.owners
         alive, remains = (
-            np.fromiter(flags, np.bool_, len(self.instances))[owners]
+            np.array(flags, np.bool_)[owners]
             for flags in (
-                (one.health is Health.LIVE for one in self.instances),
-                (is_remains(one, running) for one in self.instances),
+                [one.health is Health.LIVE for one in self.instances],
+                [is_remains(one, running) for one in self.instances],
             )
         )
         self.shown: Indexes = np.flatnonzero(~remains & (live | ~alive))
