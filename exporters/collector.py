@@ -43,7 +43,7 @@ from heliograph.exporters.selection import EVERYTHING, Selection, basic_histogra
 from heliograph.exporters.tables import Table, Tables
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.fleet import ReceiverRow, receiver_names, receivers
+from heliograph.monitor.fleet import Receivers, receiver_names, receivers
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
 from heliograph.monitor.reconciliation import worst
@@ -76,7 +76,7 @@ class _Scene:
     window: _Mark
     nodes: Sequence[Node]
     items: Sequence[Item]
-    receivers: Sequence[ReceiverRow]
+    receivers: Receivers
     """Receivers over the window, worst first."""
     torn: Mapping[str, int]
     events_missed: int
@@ -289,9 +289,9 @@ class SnapshotCollector(Collector):
         of the folded items since the previous choice.
         """
         if (found := scene.shares.get(detail)) is None:
-            judged = {
-                ("receiver", row.identity): row.badness for row in reversed(scene.receivers)
-            }  # the worst of several
+            rows = scene.receivers
+            ranked = zip(rows.identities[::-1], rows.column("badness")[::-1], strict=True)
+            judged = {("receiver", identity): badness for identity, badness in ranked}  # the worst of several
             found = scene.shares[detail] = self._budgets[detail].share(scene.items, scene.window.items, judged)
         return found
 
@@ -337,12 +337,11 @@ class _Selected(Collector):
         return self._collector.families(self._selection)
 
 
-def _shown(rows: Iterable[ReceiverRow], kept: Iterable[Item]) -> list[ReceiverRow]:
+def _shown(rows: Receivers, kept: Iterable[Item]) -> Receivers:
     """Keep the worst row of each receiver whose own statistics are shown."""
     wanted = {item.labels for item in kept if item.scope == "receiver"}
-    first: dict[tuple[str, ...], ReceiverRow] = {}
-    for row in rows:  # worst first
-        labels = (row.instance, row.topic, row.stream)
+    first: dict[tuple[str, ...], int] = {}
+    for place, labels in enumerate(rows.identities):  # worst first
         if labels in wanted:
-            first.setdefault(labels, row)
-    return list(first.values())
+            first.setdefault(labels, place)
+    return rows.part(list(first.values()))

@@ -20,9 +20,10 @@ from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
 from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.blame import Blame
 from heliograph.monitor.collector.account import Account, HostState
-from heliograph.monitor.fleet import ReceiverRow
+from heliograph.monitor.joined import column_of
 from heliograph.monitor.model import Health
 from heliograph.monitor.modules.lane import LaneStats
+from heliograph.monitor.rows import ReceiverRow
 
 __all__ = [
     "account_families",
@@ -206,23 +207,26 @@ def fleet_families(
 ) -> Iterator[Table]:
     """Yield each receiver joined with its sender. Values that need an unreachable sender have no sample."""
     label_names = _label_names(catalogue.derived()["fleet_receiver_class"].labels[:-1])
-    keys = [(row.instance, row.topic, row.stream, row.transmitter or "") for row in rows]
+    transmitters = [name or "" for name in column_of(rows, "transmitter")]
+    keys = [(*identity, name) for identity, name in zip(column_of(rows, "identity"), transmitters, strict=True)]
     labels = (tables or Tables()).labels("fleet_receiver", label_names, keys)
     for name, value in _JOINED.items():
         form = _derived_form(f"fleet_receiver_{name}")
         if selection.has("fleet_receiver", name) and form.is_named(selection.names):
-            yield Table(form, [Column(labels, [value(row) for row in rows])])
+            yield Table(form, [Column(labels, value(rows))])
     form = _derived_form("fleet_receiver_class")
     if form.is_named(selection.names):
         columns = []
+        behaviours = column_of(rows, "behaviour")
         for item in JUDGED:
             other = 0 if item in selection.classes else None
-            holds = [1 if row.behaviour is item else other for row in rows]
+            holds = [1 if one is item else other for one in behaviours]
             columns.append(Column(labels, holds, ("class", item.value)))
         yield Table(form, columns)
     form = _derived_form("fleet_receiver_late")
     if selection.has("fleet_receiver", "late") and form.is_named(selection.names):
-        lates = [[int(row.late.blame is item) if row.late else None for row in rows] for item in Blame]
+        verdicts = column_of(rows, "late")
+        lates = [[int(one.blame is item) if one else None for one in verdicts] for item in Blame]
         columns = [Column(labels, found, ("blame", item.value)) for item, found in zip(Blame, lates, strict=True)]
         yield Table(form, columns)
 
@@ -232,21 +236,34 @@ def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Table]:
     yield derived_family("reconciliation_residual", list(found.items()))
 
 
-def _lag_ns(row: ReceiverRow) -> float | None:
-    if row.transmitter is None:
-        return None
-    return None if row.lag_seconds is None else row.lag_seconds * 1e9
+def _of_sender(name: str) -> Callable[[Sequence[ReceiverRow]], list[float | None]]:
+    """Return a function of the column of a name, without values where the sender is unknown."""
+
+    def values(rows: Sequence[ReceiverRow]) -> list[float | None]:
+        pairs = zip(column_of(rows, name), column_of(rows, "transmitter"), strict=True)
+        return [value if sender else None for value, sender in pairs]
+
+    return values
 
 
-_JOINED: Mapping[str, Callable[[ReceiverRow], float | None]] = {
-    "lag_messages": lambda row: row.lag_messages if row.transmitter else None,
+def _lag_ns(rows: Sequence[ReceiverRow]) -> list[float | None]:
+    pairs = zip(column_of(rows, "lag_seconds"), column_of(rows, "transmitter"), strict=True)
+    return [None if value is None or sender is None else value * 1e9 for value, sender in pairs]
+
+
+def _trusted(rows: Sequence[ReceiverRow]) -> list[float | None]:
+    return [None if one is None else float(one.is_fact) for one in column_of(rows, "trust")]
+
+
+_JOINED: Mapping[str, Callable[[Sequence[ReceiverRow]], Sequence[float | None]]] = {
+    "lag_messages": _of_sender("lag_messages"),
     "lag_seconds": _lag_ns,
-    "lag_bytes": lambda row: row.lag_bytes if row.transmitter else None,
-    "in_flight_messages": lambda row: row.in_flight,
-    "residual_messages": lambda row: row.residual,
-    "nak_share": lambda row: row.nak_share,
-    "latency_trusted": lambda row: None if row.trust is None else float(row.trust.is_fact),
-    "queue_ratio": lambda row: row.queue_fill,
+    "lag_bytes": _of_sender("lag_bytes"),
+    "in_flight_messages": lambda rows: column_of(rows, "in_flight"),
+    "residual_messages": lambda rows: column_of(rows, "residual"),
+    "nak_share": lambda rows: column_of(rows, "nak_share"),
+    "latency_trusted": _trusted,
+    "queue_ratio": lambda rows: column_of(rows, "queue_fill"),
 }
 """Values of a receiver joined with its sender."""
 

@@ -10,7 +10,7 @@ from heliograph.engine import catalogue
 from heliograph.exporters.buckets import BOUNDS_NS
 from heliograph.exporters.items import Item
 from heliograph.monitor.behaviour import JUDGED, Behaviour
-from heliograph.monitor.fleet import ReceiverRow
+from heliograph.monitor.joined import Receivers
 
 __all__ = ["BASIC", "BASIC_BOUNDS_NS", "BASIC_CLASSES", "EVERYTHING", "Selection", "basic_histograms", "of_query"]
 
@@ -84,13 +84,15 @@ class Selection:
         label = {"receiver": "instance", "rx_stream": "instance", "tx_receiver": "receiver"}.get(item.scope)
         return label is not None and item.label(label) in self.receivers
 
-    def rows(self, found: Iterable[ReceiverRow]) -> list[ReceiverRow]:
+    def rows(self, found: Receivers) -> Receivers:
         """Return the joined receivers of the topics and receivers."""
-        return [
-            row
-            for row in found
-            if (not self.topics or row.topic in self.topics) and (not self.receivers or row.instance in self.receivers)
-        ]
+        return found.part(
+            [
+                place
+                for place, (name, topic, _) in enumerate(found.identities)
+                if (not self.topics or topic in self.topics) and (not self.receivers or name in self.receivers)
+            ]
+        )
 
 
 EVERYTHING = Selection()

@@ -157,14 +157,16 @@ class LogModule:
                 fields = {"instance": item.name, "pid": item.pid, "from": before, "to": item.health}
                 yield _line(snapshot.time_ns, "instance", fields | {"reason": item.reason})
         self._instances = {key: item.health for key, item in instances.items()}
-        rows = {row.identity: row for row in receivers(self._previous, snapshot, self._watcher)}
-        for identity, row in rows.items():
-            was = self._receivers.get(identity)
-            if was != row.behaviour:
+        rows = receivers(self._previous, snapshot, self._watcher)
+        places = {identity: place for place, identity in enumerate(rows.identities)}
+        for identity, place in places.items():
+            was, now = self._receivers.get(identity), rows.behaviours[place]
+            if was != now:
                 fields = dict(zip(("instance", "topic", "stream"), identity, strict=True))
-                change = {"from": was, "to": row.behaviour, "reason": row.reason}
-                yield _line(snapshot.time_ns, "receiver", fields | change)
-        self._receivers = {identity: row.behaviour for identity, row in rows.items()}
+                yield _line(
+                    snapshot.time_ns, "receiver", fields | {"from": was, "to": now, "reason": rows[place].reason}
+                )
+        self._receivers = {identity: rows.behaviours[place] for identity, place in places.items()}
         self._previous = snapshot
 
     def _admitted(self, lines: Iterator[bytes]) -> Iterator[bytes]:
