@@ -27,6 +27,7 @@ from heliograph.monitor.blame import Blame
 from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.rates import counters
+from heliograph.monitor.records import picked
 
 __all__ = ["OTHER", "Budget", "Share", "joined_series", "series_of"]
 
@@ -55,7 +56,9 @@ class Share:
 
 def series_of(item: Item, selection: Selection = EVERYTHING) -> int:
     """Return the largest number of series of an item and, for a receiver, of its join with its sender."""
-    count = _series(item.scope, item.values, item.histograms, selection)
+    cells = _ordered(item.scope, selection.detail)
+    present = [name for name, value in zip(cells, picked(item.values, cells), strict=True) if value is not None]
+    count = _series(item.scope, present, item.histograms, selection)
     if item.info and selection.has_info(item.scope):
         count += 1
     return count + (joined_series(selection) if item.scope == "receiver" else 0)
@@ -71,6 +74,11 @@ def _series(scope: str, values: Iterable[str], histograms: Iterable[str], select
 def _cells(scope: str, detail: bool) -> frozenset[str]:
     selection = Selection(detail)
     return frozenset(c.name for c in catalogue.scopes()[scope].cells if selection.has(scope, c.statistic.name))
+
+
+@cache
+def _ordered(scope: str, detail: bool) -> Sequence[str]:
+    return sorted(_cells(scope, detail))
 
 
 def joined_series(selection: Selection) -> int:

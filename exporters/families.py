@@ -23,6 +23,7 @@ from heliograph.monitor.collector.account import Account, HostState
 from heliograph.monitor.joined import column_of
 from heliograph.monitor.model import Health
 from heliograph.monitor.modules.lane import LaneStats
+from heliograph.monitor.records import picked
 from heliograph.monitor.rows import ReceiverRow
 
 __all__ = [
@@ -128,20 +129,26 @@ def statistic_families(
         labels = kept.labels(name, label_names, [item.labels for item in members])
         wanted = [one for one in scope.statistics if selection.has(name, one.name)]
         plain = [one for one in wanted if one.kind != "histogram" and _form(one).is_named(names_wanted)]
-        rows = [dict(item.values.items()) for item in members] if plain else []
+        cells = _values(members, [cell.name for statistic in plain for cell in statistic.cells])
         created = [item.created_ns for item in members]
-        yield from (_filled(statistic, labels, rows, created) for statistic in plain)
+        yield from (_filled(statistic, labels, cells, created) for statistic in plain)
         for statistic in wanted:
             if statistic.kind == "histogram":
                 yield from _filled_histogram(scope, statistic, members, window_start, labels, kept, selection)
 
 
+def _values(members: Sequence[Item], names_of: Sequence[str]) -> Mapping[str, Sequence[int | None]]:
+    """Return the value of each cell in each item."""
+    rows = [picked(item.values, names_of) for item in members]
+    return dict(zip(names_of, zip(*rows, strict=True), strict=True)) if names_of and rows else {}
+
+
 def _filled(
-    statistic: Statistic, labels: Labels, rows: Sequence[Mapping[str, int]], created_ns: Sequence[int]
+    statistic: Statistic, labels: Labels, cells: Mapping[str, Sequence[int | None]], created_ns: Sequence[int]
 ) -> Table:
     label = names.metric_label(statistic.split.label) if statistic.split else ""
     columns = [
-        Column(labels, [row.get(cell.name) for row in rows], (label, cell.value) if cell.value is not None else None)
+        Column(labels, cells[cell.name], (label, cell.value) if cell.value is not None else None)
         for cell in statistic.cells
     ]
     return Table(_form(statistic), columns, created_ns=created_ns if statistic.kind == "counter" else ())

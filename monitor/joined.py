@@ -19,7 +19,7 @@ from heliograph.monitor import _judge, judging
 from heliograph.monitor.behaviour import CLASSES, Behaviour, Evidence, reason_of
 from heliograph.monitor.blame import LEAST_MESSAGES, Verdict, blame
 from heliograph.monitor.bulk import Summary, summaries_since
-from heliograph.monitor.clocks import OneWay, Trust
+from heliograph.monitor.clocks import Clocks, ClockSource, OneWay, Trust
 from heliograph.monitor.joining import Interval, histogram_since, value_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
@@ -317,12 +317,27 @@ class _Join:
 
     def trust(self, numbers: Sequence[int]) -> list[Trust | None]:
         """Return whether the median of receivers can be used as measured; None: nothing was measured."""
-        self.summarise(numbers)
-        found: list[Trust | None] = []
-        for n in numbers:
-            latency, reception = self.summaries[n], self.receptions[self.stream_of[n]]
-            found.append(OneWay(latency.percentiles[0], reception.clocks).trust if latency is not None else None)
-        return found
+        streams = self.stream_of.tolist()
+        fixed = [OneWay(0.0, one.clocks).trust if _is_fixed(one.clocks) else None for one in self.receptions]
+        found = {n: fixed[streams[n]] for n in numbers if self._has_more(n)}
+        left = [n for n in numbers if found.get(n) is None]
+        self.summarise(left)
+        for n in left:
+            latency = self.summaries[n]
+            if latency is not None:
+                found[n] = OneWay(latency.percentiles[0], self.receptions[streams[n]].clocks).trust
+        return [found.get(n) for n in numbers]
+
+    def _has_more(self, n: int) -> bool:
+        """Whether more values were counted than before: a comparison that needs no percentile."""
+        newer, old = self.items[n].histograms.get("total_latency"), self.earlier[n]
+        older = old.histograms.get("total_latency") if old is not None else None
+        return newer is not None and newer is not older and newer.count > (older.count if older is not None else 0)
+
+
+def _is_fixed(clocks: Clocks) -> bool:
+    """Whether the trust in a latency does not depend on its length."""
+    return clocks.source is not ClockSource.EXCHANGE
 
 
 class Receivers(Sequence[ReceiverRow]):

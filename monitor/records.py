@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TypeVar, overload
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from heliograph.monitor import _judge
 from heliograph.monitor.directory import RecordLayout
 
-__all__ = ["ABSENT", "Record", "Values", "receiver_cells"]
+__all__ = ["ABSENT", "Record", "Values", "picked", "receiver_cells"]
 
 ABSENT = 1 << 63
 """Value of a cell that does not apply to its object."""
@@ -110,6 +110,20 @@ class Values(Mapping[str, int]):
             return default
         return value - _WRAP if place[1] else value
 
+    def picked(self, names: Iterable[str]) -> list[int | None]:
+        """Return the values of some cells; None where one is missing or does not apply."""
+        if self._all is not None:
+            return list(map(self._all.get, names))
+        places, row, unpack = self._record.places, self._row, self._record.word.unpack_from
+        found: list[int | None] = []
+        for name in names:
+            place = places.get(name)
+            value: int | None = unpack(row, place[0])[0] if place is not None else None
+            if place is not None and value is not None and value >= ABSENT:
+                value = None if value == ABSENT else value - _WRAP if place[1] else value
+            found.append(value)
+        return found
+
     def __getitem__(self, name: str) -> int:
         value = self.get(name)
         if value is None:
@@ -147,6 +161,11 @@ class Values(Mapping[str, int]):
         if self._all is None:
             self._all = self._record.values(self._row)
         return self._all
+
+
+def picked(values: Mapping[str, int], names: Sequence[str]) -> list[int | None]:
+    """Return the values of a few cells of an object; None where one is missing or does not apply."""
+    return values.picked(names) if isinstance(values, Values) else [values.get(name) for name in names]
 
 
 def receiver_cells(found: Sequence[Mapping[str, int] | None]) -> npt.NDArray[np.uint64]:
