@@ -152,21 +152,21 @@ def _sentence(*parts: str) -> str:
 def judge_receiver(evidence: Evidence) -> Judgement:
     """Class, score and reason of a receiver from one interval."""
     found = judging.rows(1)
-    put(found, evidence)
+    put(found[0], evidence)
     _judge.Windows().judge(found, 0)
     return judged(found[0], evidence)
 
 
-def put(found: judging.Rows, evidence: Evidence) -> None:
+def put(row: np.void, evidence: Evidence) -> None:
     """Write the evidence of one receiver into its row."""
     before = evidence.lag_before
-    found["end"] = end_of(evidence.health, evidence.live)
+    row["end"] = end_of(evidence.health, evidence.live)
     for name in ("delivered", "lost", "queue_full", "queue_fill", "missing_ratio"):
-        found[name] = getattr(evidence, name)
-    found["in_flight"], found["waiting"] = judging.parts(evidence.lag_messages)
-    found["in_flight_before"], found["waiting_before"] = judging.parts(before or 0)
-    found["has_before"] = before is not None
-    found["lag_seconds"] = math.nan if evidence.lag_seconds is None else evidence.lag_seconds
+        row[name] = getattr(evidence, name)
+    row["in_flight"], row["waiting"] = judging.parts(evidence.lag_messages)
+    row["in_flight_before"], row["waiting_before"] = judging.parts(before or 0)
+    row["has_before"] = before is not None
+    row["lag_seconds"] = math.nan if evidence.lag_seconds is None else evidence.lag_seconds
 
 
 def end_of(health: Health, live: bool) -> int:

@@ -84,15 +84,16 @@ class Window:
 
 
 def _judged(windows: _judge.Windows, place: int, look: Look, evidence: Evidence) -> Judgement:
-    row = judging.rows(1)
+    rows = judging.rows(1)
+    row = rows[0]
     put(row, evidence)
     row["window"] = place
     row["expected"], row["all_delivered"], row["all_lost"] = look.expected, look.delivered, look.lost
     row["all_queue_full"], row["gaps"], row["packets"] = look.queue_full, look.gaps, look.packets
     row["in_flight"], row["waiting"] = judging.parts(look.lag)
     row["queue_fill"] = look.queue_fill
-    windows.judge(row, look.time_ns)
-    return judged(row[0], evidence)
+    windows.judge(rows, look.time_ns)
+    return judged(row, evidence)
 
 
 class Watcher:
