@@ -291,7 +291,8 @@ class SnapshotCollector(Collector):
         if (found := scene.shares.get(detail)) is None:
             rows = scene.receivers
             ranked = zip(rows.identities[::-1], rows.column("badness")[::-1], strict=True)
-            judged = {("receiver", identity): badness for identity, badness in ranked}  # the worst of several
+            # of several of one identity the worst counts
+            judged: dict[Key, float] = {("receiver", identity): badness for identity, badness in ranked}
             found = scene.shares[detail] = self._budgets[detail].share(scene.items, scene.window.items, judged)
         return found
 

@@ -105,7 +105,7 @@ def watch_senders(
     watcher: Watcher, time_ns: int, senders: Iterable[tuple[InstanceState, ObjectState]]
 ) -> dict[tuple[int, str, str], None]:
     """Add the positions of the live senders to their timelines; returns the keys of all."""
-    keys = {}
+    keys: dict[tuple[int, str, str], None] = {}
     for owner, item in senders:
         key = sender_key(owner, item)
         keys[key] = None

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from heliograph.monitor.fleet import Balance, ReceiverRow, balance, receivers, worst_instances
+from heliograph.monitor.fleet import Balance, balance, receivers, worst_instances
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 
@@ -140,7 +140,7 @@ class Books:
 
     def drained(self, sent: Mapping[str, int], names: Sequence[str]) -> bool:
         """Whether every receiver has delivered all messages of every topic, also those in its queue."""
-        rows: list[ReceiverRow] = receivers(None, self._sampler.sample(histograms=False))
+        rows = receivers(None, self._sampler.sample(histograms=False))
         done = {(row.instance, row.topic) for row in rows if row.lag_messages == 0 and row.sent == sent[row.topic]}
         return done >= {(name, topic) for name in names for topic in sent}
 

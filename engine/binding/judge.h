@@ -56,18 +56,24 @@ enum {
 }; /* of a receiver; ENDED: its instance is in trouble */
 
 /* The cells of a receiver's record that the join uses; one that does not apply is 0. */
-#define HELIO_RECEIVER_CELLS(X)                                                           \
-    X(next_message)                                                                       \
-    X(messages_before_join)                                                               \
-    X(messages_delivered)                                                                 \
-    X(messages_recovered)                                                                 \
-    X(messages_lost)                                                                      \
-    X(messages_trimmed_count)                                                             \
-    X(messages_trimmed_bytes)                                                             \
-    X(messages_trimmed_age)                                                               \
-    X(messages_trimmed_conflated)                                                         \
-    X(messages_trimmed_priority) X(fragments_joined) X(bytes_delivered) X(queue_messages) \
-        X(queue_bytes) X(queue_limit_bytes) X(queue_full) X(queue_age)
+#define HELIO_RECEIVER_CELLS(X)   \
+    X(next_message)               \
+    X(messages_before_join)       \
+    X(messages_delivered)         \
+    X(messages_recovered)         \
+    X(messages_lost)              \
+    X(messages_trimmed_count)     \
+    X(messages_trimmed_bytes)     \
+    X(messages_trimmed_age)       \
+    X(messages_trimmed_conflated) \
+    X(messages_trimmed_priority)  \
+    X(fragments_joined)           \
+    X(bytes_delivered)            \
+    X(queue_messages)             \
+    X(queue_bytes)                \
+    X(queue_limit_bytes)          \
+    X(queue_full)                 \
+    X(queue_age)
 
 typedef struct helio_receiver_cells {
 #define X(name) uint64_t name;
