@@ -116,7 +116,7 @@ def watch_senders(
 
 
 class _Join:
-    """What is known of all receivers of an interval, in columns."""
+    """All receivers of an interval, in columns."""
 
     def __init__(self, previous: Snapshot | None, current: Snapshot, watcher: Watcher | None) -> None:
         self.interval = interval = Interval(previous, current)
