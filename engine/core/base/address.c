@@ -14,10 +14,6 @@ static size_t ip_bytes(const helio_address *address) {
     return address->family == 6 ? 16 : 4;
 }
 
-bool helio_address_same_ip(const helio_address *a, const helio_address *b) {
-    return a->family == b->family && memcmp(a->ip, b->ip, ip_bytes(a)) == 0;
-}
-
 bool helio_address_equal(const helio_address *a, const helio_address *b) {
     return a->port == b->port && helio_address_same_ip(a, b);
 }

@@ -172,21 +172,13 @@ static inline bool passes(helio_udp_in *in, helio_datagram *packet) {
     return true;
 }
 
-/* Gives out the datagrams of one slot, from `offset` on. */
-static size_t take_slot(helio_udp_in *in, helio_datagram *datagrams, size_t limit) {
-    struct mmsghdr *message = &in->messages[in->next];
-    const size_t length = message->msg_len;
-    helio_datagram piece = {.source = helio_udp_address(&in->from[in->next])};
-    size_t segment = 0;
-    size_t kept = 0;
-    if (in->has_control && message->msg_hdr.msg_controllen) {
-        segment = read_control(&message->msg_hdr, &piece.kernel_ns);
-        in->sees_joined = segment > 0;
-    }
-    if (!segment || segment > length) {
-        segment = length;
-    }
+/* Gives out the datagrams joined in one slot, from `offset` on; the first of `datagrams` has what is
+ * true of each. */
+static size_t take_joined(helio_udp_in *in, size_t length, size_t segment,
+                          helio_datagram *datagrams, size_t limit) {
+    helio_datagram piece = datagrams[0];
     const uint8_t *data = in->parts[in->next].iov_base;
+    size_t kept = 0;
     do {
         piece.data = data + in->offset;
         piece.length = length - in->offset < segment ? length - in->offset : segment;
@@ -199,6 +191,28 @@ static size_t take_slot(helio_udp_in *in, helio_datagram *datagrams, size_t limi
         in->offset = 0;
     }
     return kept;
+}
+
+/* Gives out what is left in one slot. */
+static inline size_t take_slot(helio_udp_in *in, helio_datagram *datagrams, size_t limit) {
+    struct mmsghdr *message = &in->messages[in->next];
+    const size_t length = message->msg_len;
+    helio_datagram *first = &datagrams[0];
+    size_t segment = 0;
+    first->source = helio_udp_address(&in->from[in->next]);
+    first->kernel_ns = 0;
+    if (in->has_control && message->msg_hdr.msg_controllen) {
+        segment = read_control(&message->msg_hdr, &first->kernel_ns);
+        in->sees_joined = segment > 0;
+    }
+    if (segment && segment < length) {
+        return take_joined(in, length, segment, datagrams, limit);
+    }
+    /* Nearly all are alone in their slot: made in their place, without a copy. */
+    first->data = in->parts[in->next].iov_base;
+    first->length = length;
+    in->next++;
+    return passes(in, first);
 }
 
 size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t limit) {

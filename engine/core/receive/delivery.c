@@ -186,33 +186,6 @@ bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic,
 
 /* ---- batches of messages ---- */
 
-/* Its sink has a queue: what it takes waits there. */
-static bool keeps_messages(const helio_delivery_topic *topic) {
-    return topic->subscription->sink.read_gauge != NULL;
-}
-
-void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
-                          const helio_message *first, size_t count, uint64_t bytes, uint64_t joined,
-                          const helio_rxw_packet *packet, helio_moment moment) {
-    helio_receiver_stats *stats = helio_delivery_stats(topic);
-    helio_stats_begin(stats);
-    helio_count(&stats->messages_delivered, count);
-    helio_count(keeps_messages(topic) ? &stats->queue_messages : &stats->messages_taken, count);
-    helio_set(&stats->messages_ahead, topic->ahead_count);
-    helio_count(&stats->bytes_delivered, bytes);
-    helio_count(&stats->fragments_joined, joined);
-    if (packet->recovered) {
-        helio_count(&stats->messages_recovered, count);
-    }
-    helio_set(&stats->next_message, topic->expected);
-    helio_stats_end(stats);
-    helio_count(&delivery->shared->instance->messages_received, count);
-    helio_count(&delivery->shared->instance->bytes_received, bytes);
-    if (topic->is_measuring) {
-        helio_delivery_measure(delivery, topic, first->submit_ns, count, packet, moment);
-    }
-}
-
 uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {

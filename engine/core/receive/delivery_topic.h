@@ -115,11 +115,6 @@ size_t helio_delivery_give(const helio_delivery *delivery, const helio_delivery_
                            helio_message *messages, size_t count, const helio_rxw_packet *packet);
 /* Bytes of messages. */
 uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count);
-/* Counts `count` messages of a packet that were taken, `first` and those after it, with `bytes`
- * together.  joined: numbers they used beyond their own. */
-void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
-                          const helio_message *first, size_t count, uint64_t bytes, uint64_t joined,
-                          const helio_rxw_packet *packet, helio_moment moment);
 /* The topics with this identifier; NULL: none. */
 static inline helio_delivery_topic *helio_delivery_find(helio_delivery *delivery, uint64_t id) {
     if (!delivery->recent || delivery->recent_id != id) {
@@ -155,6 +150,38 @@ static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
     }
     if (measured_ns) {
         *measured_ns = topic->is_sampled ? moment.now_ns : HELIO_NOT_MEASURED;
+    }
+}
+
+/* ---- counting what was taken ---- */
+
+/* Its sink has a queue: what it takes waits there. */
+static inline bool helio_delivery_keeps_messages(const helio_delivery_topic *topic) {
+    return topic->subscription->sink.read_gauge != NULL;
+}
+
+/* Counts `count` messages of a packet that were taken, `first` and those after it, with `bytes`
+ * together.  joined: numbers they used beyond their own.  Inline: it has
+ * nine arguments, and the fast path knows some of them. */
+static inline void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
+                          const helio_message *first, size_t count, uint64_t bytes, uint64_t joined,
+                          const helio_rxw_packet *packet, helio_moment moment) {
+    helio_receiver_stats *stats = helio_delivery_stats(topic);
+    helio_stats_begin(stats);
+    helio_count(&stats->messages_delivered, count);
+    helio_count(helio_delivery_keeps_messages(topic) ? &stats->queue_messages : &stats->messages_taken, count);
+    helio_set(&stats->messages_ahead, topic->ahead_count);
+    helio_count(&stats->bytes_delivered, bytes);
+    helio_count(&stats->fragments_joined, joined);
+    if (packet->recovered) {
+        helio_count(&stats->messages_recovered, count);
+    }
+    helio_set(&stats->next_message, topic->expected);
+    helio_stats_end(stats);
+    helio_count(&delivery->shared->instance->messages_received, count);
+    helio_count(&delivery->shared->instance->bytes_received, bytes);
+    if (topic->is_measuring) {
+        helio_delivery_measure(delivery, topic, first->submit_ns, count, packet, moment);
     }
 }
 

@@ -40,11 +40,12 @@ static bool is_common_packet(const helio_rx_stream *stream, const helio_pgm_plai
            from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
 }
 
-/* Reads the messages; false: one is damaged.  Not inlined: its loop then has registers enough. */
-__attribute__((noinline)) static bool read_messages(const uint8_t *at, const uint8_t *end,
-                                                    int64_t receive_ns, batch *out) {
+/* Reads `count` messages; false: one is damaged. */
+static inline __attribute__((always_inline)) bool read_run(const uint8_t *at, const uint8_t *end,
+                                                           size_t count, int64_t receive_ns,
+                                                           batch *out) {
     uint64_t number = out->header.first_message, bytes = 0;
-    const uint64_t after = number + out->header.count;
+    const uint64_t after = number + count;
     const int64_t submit_ns = out->header.submit_ns;
     const uint32_t stream = out->topic->stream;
     for (helio_message *message = out->messages; number < after; message++) {
@@ -65,13 +66,24 @@ __attribute__((noinline)) static bool read_messages(const uint8_t *at, const uin
     return at == end;
 }
 
+/* Not inlined: the loop then has registers enough. */
+__attribute__((noinline)) static bool read_messages(const uint8_t *at, const uint8_t *end,
+                                                    int64_t receive_ns, batch *out) {
+    return read_run(at, end, out->header.count, receive_ns, out);
+}
+
+/* Reads a header; false: not that of a batch of whole messages. */
+static inline bool read_header(const uint8_t *tsdu, size_t bytes, helio_tsdu_header *out) {
+    return helio_tsdu_read_plain(tsdu, bytes, out) ||
+           (helio_tsdu_decode(tsdu, bytes, out) == HELIO_TSDU_OURS &&
+            out->kind == HELIO_TSDU_KIND_MESSAGES && out->flags == 0);
+}
+
 /* Reads a batch whose messages all go to one subscription, which expects the first of them. */
 static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t bytes,
                        int64_t receive_ns, batch *out) {
     helio_tsdu_header *header = &out->header;
-    if (helio_tsdu_decode(tsdu, bytes, header) != HELIO_TSDU_OURS ||
-        header->kind != HELIO_TSDU_KIND_MESSAGES || header->flags != 0 ||
-        header->count > HELIO_DELIVERY_CHUNK) {
+    if (!read_header(tsdu, bytes, header) || header->count > HELIO_DELIVERY_CHUNK) {
         return false;
     }
     helio_delivery_topic *topic = helio_delivery_find(delivery, header->topic_id);
@@ -81,7 +93,9 @@ static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t byt
         return false;
     }
     out->topic = topic;
-    return read_messages(tsdu + header->header_bytes, tsdu + bytes, receive_ns, out);
+    const uint8_t *at = tsdu + header->header_bytes, *end = tsdu + bytes;
+    return header->count == 1 ? read_run(at, end, 1, receive_ns, out) /* without a loop */
+                              : read_messages(at, end, receive_ns, out);
 }
 
 /* Hands the messages over and counts those taken.  False: the sink had no room for all. */

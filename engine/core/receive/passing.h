@@ -42,7 +42,9 @@ static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
     if (trail > stream->told_trail) {
         stream->told_trail = trail;
     }
-    helio_rx_advance_source(stream, trail, moment);
+    if (trail > stream->rxw.source_trail) { /* seldom: the call is not made for each packet */
+        helio_rx_advance_source(stream, trail, moment);
+    }
 }
 
 /* Gives up all missing packets. */

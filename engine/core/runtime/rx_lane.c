@@ -332,8 +332,8 @@ static bool has_listener(const helio_rx_lane *lane) {
 
 /* Until when only a packet, a command or the chores give this lane work; 0: each cycle is to look
  * after it. */
-static int64_t quiet_until_ns(const helio_rx_lane *lane) {
-    return lane->acked_by_app || lane->grants || helio_rx_endpoint_is_blocked(lane->endpoint)
+static inline int64_t quiet_until_ns(const helio_rx_lane *lane, bool is_blocked) {
+    return lane->acked_by_app || lane->grants || is_blocked
                ? 0
                : helio_rx_endpoint_next_deadline_ns(lane->endpoint);
 }
@@ -353,12 +353,14 @@ int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment)
     if (lane->grants) {
         grant(lane, *moment);
     }
+    bool is_blocked = helio_rx_endpoint_is_blocked(lane->endpoint);
     if (moment->now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
-        helio_rx_lane_can_resume(lane)) {
+        (is_blocked && helio_rx_lane_can_resume(lane))) {
         done += helio_rx_endpoint_poll(lane->endpoint, *moment);
+        is_blocked = helio_rx_endpoint_is_blocked(lane->endpoint);
     }
     flush_channel(lane);
-    lane->quiet_until_ns = quiet_until_ns(lane);
+    lane->quiet_until_ns = quiet_until_ns(lane, is_blocked);
     return done;
 }
 
