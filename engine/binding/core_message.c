@@ -2,13 +2,15 @@
  * straight into the bytes object.
  *
  * It refers to bytes and texts only, so it cannot be part of a cycle and is none of the garbage
- * collector's business.  Spent messages wait in a free list, which makes a new one about as
- * cheap as the bytes in it. */
+ * collector's business.  Spent messages wait in a free list.  One whose bytes nobody else has keeps
+ * them there: the next message of the same length is written into them, which saves the allocation
+ * of an object per message. */
 #include "core.h"
 
 #include <structmember.h>
 
 #define FREE_MESSAGES 512
+#define KEPT_BYTES_MAX 256 /* longest data kept in the free list, which so holds 128 KiB at most */
 
 struct core_message {
     PyObject ob_base;
@@ -24,23 +26,55 @@ struct core_message {
 static core_message *free_messages[FREE_MESSAGES];
 static size_t free_count;
 
-PyObject *core_message_new(const helio_message *message, PyObject *topic, PyObject *stream) {
-    PyObject *data = PyBytes_FromStringAndSize(message->data, (Py_ssize_t)message->length);
-    if (data == NULL) {
-        return NULL;
-    }
-    core_message *self;
-    if (free_count > 0) {
-        self = free_messages[--free_count];
-        (void)PyObject_Init((PyObject *)self, &core_message_type);
+/* Nobody else has the bytes, so they may be written again, as CPython's _PyBytes_Resize does. */
+static bool may_keep(PyObject *data) {
+    return Py_REFCNT(data) == 1 && PyBytes_GET_SIZE(data) <= KEPT_BYTES_MAX;
+}
+
+/* Writes the bytes kept with a spent message anew. */
+static void rewrite(PyObject *data, const helio_message *message) {
+    memcpy(PyBytes_AS_STRING(data), message->data, message->length);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* the member stays, for such uses */
+    ((PyBytesObject *)data)->ob_shash = -1; /* the hash of what it was */
+#pragma GCC diagnostic pop
+}
+
+/* A message from the free list, with its data; NULL: there is none, or no memory. */
+static core_message *reuse(const helio_message *message) {
+    core_message *self = free_messages[free_count - 1];
+    PyObject *data = self->data;
+    if (data != NULL && (size_t)PyBytes_GET_SIZE(data) == message->length) {
+        rewrite(data, message);
     } else {
-        self = PyObject_New(core_message, &core_message_type);
-        if (self == NULL) {
-            Py_DECREF(data);
+        data = PyBytes_FromStringAndSize(message->data, (Py_ssize_t)message->length);
+        if (data == NULL) {
             return NULL;
         }
+        Py_XDECREF(self->data);
+        self->data = data;
+    }
+    free_count--;
+    _Py_NewReference((PyObject *)self); /* its type is what it was */
+    return self;
+}
+
+static core_message *create(const helio_message *message) {
+    PyObject *data = PyBytes_FromStringAndSize(message->data, (Py_ssize_t)message->length);
+    core_message *self = data != NULL ? PyObject_New(core_message, &core_message_type) : NULL;
+    if (self == NULL) {
+        Py_XDECREF(data);
+        return NULL;
     }
     self->data = data;
+    return self;
+}
+
+PyObject *core_message_new(const helio_message *message, PyObject *topic, PyObject *stream) {
+    core_message *self = free_count > 0 ? reuse(message) : create(message);
+    if (self == NULL) {
+        return NULL;
+    }
     self->topic = Py_NewRef(topic);
     self->stream = Py_NewRef(stream);
     self->number = message->number;
@@ -52,16 +86,21 @@ PyObject *core_message_new(const helio_message *message, PyObject *topic, PyObje
 
 void core_message_clear_freelist(void) {
     while (free_count > 0) {
-        PyObject_Free(free_messages[--free_count]);
+        core_message *spent = free_messages[--free_count];
+        Py_XDECREF(spent->data);
+        PyObject_Free(spent);
     }
 }
 
 static void message_dealloc(PyObject *op) {
     core_message *self = (core_message *)op;
-    Py_DECREF(self->data);
     Py_DECREF(self->topic);
     Py_DECREF(self->stream);
-    if (free_count < FREE_MESSAGES) {
+    const bool is_kept = free_count < FREE_MESSAGES;
+    if (!is_kept || !may_keep(self->data)) {
+        Py_CLEAR(self->data);
+    }
+    if (is_kept) {
         free_messages[free_count++] = self;
     } else {
         PyObject_Free(self);

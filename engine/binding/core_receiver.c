@@ -177,6 +177,10 @@ Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeou
 typedef PyObject *(*convert)(core_receiver *self, const helio_message *message);
 
 PyObject *core_receiver_message(core_receiver *self, const helio_message *message) {
+    const size_t place = message->stream % CORE_STREAM_NAMES;
+    if (self->stream_names[place] != NULL && self->stream_numbers[place] == message->stream) {
+        return core_message_new(message, self->child.topic, self->stream_names[place]);
+    }
     PyObject *stream = core_receiver_stream_name(self, message->stream);
     if (stream == NULL) {
         return NULL;
@@ -272,6 +276,13 @@ static PyObject *receiver_iter(PyObject *op) {
     return Py_NewRef(op);
 }
 
+/* A message waits in the slots, and core_receiver_fetch would find nothing else to do.  Asked before
+ * the call: a fetch of some hundred messages serves as many steps. */
+static inline bool has_one(const core_receiver *self) {
+    return self->position < self->held && self->views == NULL &&
+           self->child.gate.state == CORE_OPEN;
+}
+
 static PyObject *take_one(core_receiver *self) {
     PyObject *message = core_receiver_message(self, &self->slots[self->position]);
     if (message != NULL) {
@@ -291,7 +302,7 @@ static PyObject *nothing_taken(Py_ssize_t available) {
 
 static PyObject *receiver_next(PyObject *op) {
     core_receiver *self = (core_receiver *)op;
-    if (core_receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0) {
+    if (!has_one(self) && core_receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0) {
         return NULL; /* closed sets no exception: the end of the loop */
     }
     return take_one(self);
@@ -306,6 +317,9 @@ static PyObject *receiver_receive_one(PyObject *op, PyObject *const *args, Py_ss
     if (core_arguments("receive_one", args, count, keywords, names, 1, 0, &timeout) < 0 ||
         core_timeout(timeout, &timeout_ns) < 0) {
         return NULL;
+    }
+    if (has_one(self)) {
+        return take_one(self);
     }
     const Py_ssize_t available = core_receiver_fetch(self, DEFAULT_LIMIT, timeout_ns);
     return available > 0 ? take_one(self) : nothing_taken(available);

@@ -202,9 +202,10 @@ typedef struct chunk {
 
 static int chunk_fill(chunk *chunk, PyObject *messages, size_t first) {
     size_t size = (size_t)PySequence_Fast_GET_SIZE(messages);
+    PyObject **items = PySequence_Fast_ITEMS(messages);
     chunk->count = 0;
     for (size_t i = first; i < size && chunk->count < CHUNK; i++) {
-        PyObject *data = PySequence_Fast_GET_ITEM(messages, (Py_ssize_t)i);
+        PyObject *data = items[i];
         helio_buffer *buffer = &chunk->buffers[chunk->count];
         if (PyBytes_CheckExact(data)) {
             chunk->owners[chunk->owner_count++] = Py_NewRef(data);
@@ -222,6 +223,8 @@ static int chunk_fill(chunk *chunk, PyObject *messages, size_t first) {
             if (core_buffer(data, PyBUF_SIMPLE, view) < 0) {
                 return -1;
             }
+            items = PySequence_Fast_ITEMS(messages); /* that may have run code of others */
+            size = (size_t)PySequence_Fast_GET_SIZE(messages);
             chunk->view_count++;
             buffer->data = view->buf;
             buffer->length = (size_t)view->len;

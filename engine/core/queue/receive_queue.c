@@ -331,12 +331,26 @@ static size_t take_kept(helio_receive_queue *queue, helio_message *messages, siz
     return taken;
 }
 
+/* Messages of one stream taken one after the other, and what they took in the queue. */
+typedef struct taken_run {
+    helio_passage *passage;
+    uint64_t messages, bytes;
+} taken_run;
+
+static void count_run(const taken_run *run) {
+    if (run->passage) {
+        add(&run->passage->taken_messages, run->messages);
+        add(&run->passage->taken_bytes, run->bytes);
+    }
+}
+
 size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messages, size_t limit) {
     if (queue->kept) {
         return take_kept(queue, messages, limit);
     }
     give_back(queue);
     measured_run run = {0};
+    taken_run counted = {0};
     helio_moment now = {0};
     size_t taken = 0;
     queued_message *record;
@@ -351,9 +365,14 @@ size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messa
             record->outside->next = queue->given;
             queue->given = record->outside;
         }
-        add(&record->passage->taken_messages, 1);
-        add(&record->passage->taken_bytes, footprint(message->length));
+        if (record->passage != counted.passage) {
+            count_run(&counted);
+            counted = (taken_run){record->passage, 0, 0};
+        }
+        counted.messages++;
+        counted.bytes += footprint(message->length);
     }
+    count_run(&counted);
     record_run(queue, &run, &now);
     return taken;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/error.h"
 
 typedef struct submit_record {
@@ -67,8 +68,13 @@ void helio_submit_queue_fini(helio_submit_queue *queue) {
     pthread_mutex_destroy(&queue->producers);
 }
 
+/* Longest message in the ring. */
+static size_t short_max(const helio_submit_queue *queue) {
+    return helio_ring_record_max(&queue->ring) - 64;
+}
+
 static bool is_long(const helio_submit_queue *queue, size_t length) {
-    return length > helio_ring_record_max(&queue->ring) - 64;
+    return length > short_max(queue);
 }
 
 /* A long message is taken when the others outside leave it room, or when it is the only one. */
@@ -127,6 +133,26 @@ int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t 
     }
     helio_ring_commit(&queue->ring);
     return 0;
+}
+
+size_t helio_submit_queue_push_ordinary(helio_submit_queue *queue, const helio_buffer *messages,
+                                        size_t count, size_t most_bytes, int64_t submit_ns) {
+    const size_t most = most_bytes < short_max(queue) ? most_bytes : short_max(queue);
+    size_t done = 0;
+    for (; done < count; done++) {
+        const size_t length = messages[done].length;
+        if (length == 0 || length > most) {
+            break;
+        }
+        submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record + length);
+        if (!record) {
+            break;
+        }
+        *record = (submit_record){submit_ns, length, 0};
+        helio_copy((uint8_t *)(record + 1), messages[done].data, length);
+        helio_ring_commit(&queue->ring); /* each: the engine sends the first while the last come */
+    }
+    return done;
 }
 
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,

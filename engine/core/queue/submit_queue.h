@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 
+#include <heliograph/heliograph.h>
+
 #include "base/account.h"
 #include "base/moment.h"
 #include "queue/kept_queue.h"
@@ -72,6 +74,11 @@ static inline void helio_submit_queue_unlock(helio_submit_queue *queue) {
 }
 int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length,
                             int64_t submit_ns, int64_t intended_ns);
+/* The same for a list, of a ring: copies those at its beginning that are ordinary (not empty, not
+ * long, of at most `most_bytes`, room is there) and returns how many.  Of the next one _push tells
+ * what is the matter with it. */
+size_t helio_submit_queue_push_ordinary(helio_submit_queue *queue, const helio_buffer *messages,
+                                        size_t count, size_t most_bytes, int64_t submit_ns);
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,
                                  int64_t submit_ns, int64_t intended_ns, int64_t now_ns);
 /* The same: counts messages that were taken. */

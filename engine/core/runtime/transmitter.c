@@ -300,6 +300,10 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
     if (!may_push && count) {
         error = helio_submit_queue_refuse(queue);
     }
+    if (!error && !queue->kept && !intended_ns) {
+        done = helio_submit_queue_push_ordinary(queue, messages, count,
+                                                transmitter->max_message_bytes, now.wall_ns);
+    }
     while (!error && done < count) {
         error = push(transmitter, &messages[done], intended_ns, now);
         done += !error;
