@@ -36,7 +36,7 @@ static void rewrite(PyObject *data, const helio_message *message) {
     memcpy(PyBytes_AS_STRING(data), message->data, message->length);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* the member stays, for such uses */
-    ((PyBytesObject *)data)->ob_shash = -1; /* the hash of what it was */
+    ((PyBytesObject *)data)->ob_shash = -1;                /* the hash of what it was */
 #pragma GCC diagnostic pop
 }
 

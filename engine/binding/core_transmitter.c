@@ -132,57 +132,79 @@ static int intended_time(PyObject *value, int64_t *intended_ns) {
     return 0;
 }
 
-static int transmitter_send_buffer(core_transmitter *self, const void *data, size_t length,
-                                   PyObject *timeout, PyObject *intended) {
-    int64_t timeout_ns = HELIO_FOREVER, deadline = 0, intended_ns = 0;
-    if (CORE_UNLIKELY(timeout != NULL && core_timeout(timeout, &timeout_ns) < 0)) {
+/* One call into the library: 0 and its result, or -1 with an exception. */
+static inline int send_once(core_transmitter *self, const void *data, size_t length,
+                            int64_t intended_ns, int *result) {
+    if (!core_enter(&self->child.gate, CORE_SEND)) {
         return -1;
     }
-    if (CORE_UNLIKELY(intended != NULL && intended_time(intended, &intended_ns) < 0)) {
+    *result = intended_ns ? helio_transmitter_send_intended(self->handle, data, length, intended_ns)
+                          : helio_transmitter_send(self->handle, data, length);
+    return core_leave(&self->child.gate) ? 0 : -1;
+}
+
+/* The library refused with `result`: waits and tries again, as long as that is of use. */
+__attribute__((noinline)) static int send_again(core_transmitter *self, const void *data,
+                                                size_t length, int64_t timeout_ns,
+                                                int64_t intended_ns, int result) {
+    int64_t deadline = 0;
+    while (result != 0) {
+        if (core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0 ||
+            send_once(self, data, length, intended_ns, &result) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Without timeout and intended time, as nearly all are sent. */
+static inline int send_plain(core_transmitter *self, const void *data, size_t length) {
+    int result;
+    if (send_once(self, data, length, 0, &result) < 0) {
         return -1;
     }
-    for (;;) {
-        if (!core_enter(&self->child.gate, CORE_SEND)) {
-            return -1;
-        }
-        int result = intended_ns
-                         ? helio_transmitter_send_intended(self->handle, data, length, intended_ns)
-                         : helio_transmitter_send(self->handle, data, length);
-        if (!core_leave(&self->child.gate)) {
-            return -1;
-        }
-        if (result == 0) {
-            return 0;
-        }
-        if (core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0) {
-            return -1;
-        }
+    return result == 0 ? 0 : send_again(self, data, length, HELIO_FOREVER, 0, result);
+}
+
+static int send_with(core_transmitter *self, const void *data, size_t length, PyObject *timeout,
+                     PyObject *intended) {
+    int64_t timeout_ns = HELIO_FOREVER, intended_ns = 0;
+    int result;
+    if ((timeout != NULL && core_timeout(timeout, &timeout_ns) < 0) ||
+        (intended != NULL && intended_time(intended, &intended_ns) < 0) ||
+        send_once(self, data, length, intended_ns, &result) < 0) {
+        return -1;
     }
+    return send_again(self, data, length, timeout_ns, intended_ns, result);
 }
 
 static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_t count,
                                   PyObject *keywords) {
     static const char *const names[] = {"data", "timeout", "intended_ns"};
-    PyObject *values[3] = {NULL, NULL, NULL};
-    if (count == 1 && keywords == NULL) {
-        values[0] = args[0];
-    } else if (core_arguments("send", args, count, keywords, names, 3, 1, values) < 0) {
+    core_transmitter *self = (core_transmitter *)op;
+    int result;
+    if (count == 1 && keywords == NULL && PyBytes_CheckExact(args[0])) {
+        PyObject *data = Py_NewRef(args[0]); /* waiting may run code that drops it */
+        result = send_plain(self, PyBytes_AS_STRING(data), (size_t)PyBytes_GET_SIZE(data));
+        Py_DECREF(data);
+        return result < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    PyObject *values[3];
+    if (core_arguments("send", args, count, keywords, names, 3, 1, values) < 0) {
         return NULL;
     }
-    core_transmitter *self = (core_transmitter *)op;
     PyObject *data = values[0];
-    int result;
     if (PyBytes_CheckExact(data)) {
-        Py_INCREF(data); /* waiting may run code that drops it */
-        result = transmitter_send_buffer(self, PyBytes_AS_STRING(data),
-                                         (size_t)PyBytes_GET_SIZE(data), values[1], values[2]);
+        Py_INCREF(data);
+        result = send_with(self, PyBytes_AS_STRING(data), (size_t)PyBytes_GET_SIZE(data), values[1],
+                           values[2]);
         Py_DECREF(data);
     } else {
         Py_buffer view;
         if (core_buffer(data, PyBUF_SIMPLE, &view) < 0) {
             return NULL;
         }
-        result = transmitter_send_buffer(self, view.buf, (size_t)view.len, values[1], values[2]);
+        result = send_with(self, view.buf, (size_t)view.len, values[1], values[2]);
         PyBuffer_Release(&view);
     }
     if (result < 0) {

@@ -108,6 +108,19 @@ static inline void *helio_ring_next(helio_ring *ring) {
     return record;
 }
 
+/* Consumer: the record at *position, which is `next` or behind it, and moves on; NULL: no further
+ * record was seen. */
+static inline void *helio_ring_walk(helio_ring *ring, uint64_t *position) {
+    while (*position != ring->tail_seen) {
+        helio_ring_head *head = helio_ring_at(ring, *position);
+        *position += head->bytes;
+        if (!head->padding) {
+            return head + 1;
+        }
+    }
+    return NULL;
+}
+
 /* Producer: the oldest record not released; NULL when there is none.  It remains intact, because
  * only the producer writes. */
 void *helio_ring_oldest(helio_ring *ring);

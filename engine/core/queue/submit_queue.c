@@ -269,6 +269,31 @@ void helio_submit_queue_drop(helio_submit_queue *queue) {
     }
 }
 
+size_t helio_submit_queue_peek_run(helio_submit_queue *queue, const helio_submit_run *run,
+                                   helio_buffer *out) {
+    size_t room = run->room, count = 0;
+    if (!helio_ring_peek(&queue->ring)) { /* it looks for new ones when none is left */
+        return 0;
+    }
+    uint64_t position = queue->ring.next;
+    for (; count < run->limit; count++) {
+        const submit_record *record = helio_ring_walk(&queue->ring, &position);
+        if (!record || record->outside || record->submit_ns < run->from_ns ||
+            record->submit_ns > run->to_ns || record->length + run->each > room) {
+            break;
+        }
+        room -= record->length + run->each;
+        out[count] = (helio_buffer){record + 1, record->length};
+    }
+    return count;
+}
+
+void helio_submit_queue_drop_run(helio_submit_queue *queue, size_t count) {
+    for (; count > 0; count--) {
+        helio_ring_walk(&queue->ring, &queue->ring.next);
+    }
+}
+
 void helio_submit_queue_release(helio_submit_queue *queue) {
     if (!queue->kept) {
         helio_ring_release(&queue->ring);

@@ -112,6 +112,20 @@ int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_moment mom
 /* Consumer: the oldest message; drop takes it off.  The data is valid until then. */
 bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out);
 void helio_submit_queue_drop(helio_submit_queue *queue);
+
+/* Bounds of a run: messages that are put into one packet together. */
+typedef struct helio_submit_run {
+    int64_t from_ns, to_ns; /* each was submitted then */
+    size_t room;            /* for all of them, with `each` bytes of a header */
+    size_t each;
+    size_t limit; /* messages */
+} helio_submit_run;
+
+/* Consumer: shows the ordinary messages (not long, no intended time) at the front within the bounds;
+ * returns how many.  They are valid until drop_run takes the first `count` of them off. */
+size_t helio_submit_queue_peek_run(helio_submit_queue *queue, const helio_submit_run *run,
+                                   helio_buffer *out);
+void helio_submit_queue_drop_run(helio_submit_queue *queue, size_t count);
 /* Consumer: lets producers write where dropped messages were. */
 void helio_submit_queue_release(helio_submit_queue *queue);
 /* Consumer: all dropped messages have been given to the network. */

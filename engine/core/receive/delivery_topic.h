@@ -164,12 +164,15 @@ static inline bool helio_delivery_keeps_messages(const helio_delivery_topic *top
  * together.  joined: numbers they used beyond their own.  Inline: it has
  * nine arguments, and the fast path knows some of them. */
 static inline void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
-                          const helio_message *first, size_t count, uint64_t bytes, uint64_t joined,
-                          const helio_rxw_packet *packet, helio_moment moment) {
+                                        const helio_message *first, size_t count, uint64_t bytes,
+                                        uint64_t joined, const helio_rxw_packet *packet,
+                                        helio_moment moment) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
-    helio_count(helio_delivery_keeps_messages(topic) ? &stats->queue_messages : &stats->messages_taken, count);
+    helio_count(helio_delivery_keeps_messages(topic) ? &stats->queue_messages
+                                                     : &stats->messages_taken,
+                count);
     helio_set(&stats->messages_ahead, topic->ahead_count);
     helio_count(&stats->bytes_delivered, bytes);
     helio_count(&stats->fragments_joined, joined);

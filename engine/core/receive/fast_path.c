@@ -41,9 +41,8 @@ static bool is_common_packet(const helio_rx_stream *stream, const helio_pgm_plai
 }
 
 /* Reads `count` messages; false: one is damaged. */
-static inline __attribute__((always_inline)) bool read_run(const uint8_t *at, const uint8_t *end,
-                                                           size_t count, int64_t receive_ns,
-                                                           batch *out) {
+static inline __attribute__((always_inline)) bool
+read_run(const uint8_t *at, const uint8_t *end, size_t count, int64_t receive_ns, batch *out) {
     uint64_t number = out->header.first_message, bytes = 0;
     const uint64_t after = number + count;
     const int64_t submit_ns = out->header.submit_ns;

@@ -197,7 +197,12 @@ static size_t lend(helio_receiver *receiver, helio_met_stream *met, const helio_
     if (is_measured(receiver) && met->object->histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
         measure_arrival(receiver, met, messages, taken, helio_monotonic_ns());
     }
-    memcpy(receiver->lend_to + receiver->lent, messages, taken * sizeof *messages);
+    helio_message *to = receiver->lend_to + receiver->lent;
+    if (taken == 1) {
+        *to = *messages; /* a lone one without a call */
+    } else {
+        memcpy(to, messages, taken * sizeof *messages);
+    }
     receiver->lent += taken;
     met->lent += taken;
     receiver->lane->is_lent = receiver->lane->loan.is_out = true;

@@ -23,6 +23,7 @@ enum {
     PACKETS_PER_CYCLE =
         90, /* about as many of one transmitter, so that requests for repair get their turn; two
              * messages of segmentation offload, filled */
+    RUN_MAX = 64,     /* messages put into a packet at once */
     MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
 };
 
@@ -193,6 +194,41 @@ static void note_held(helio_tx_lane *lane, helio_admission cause) {
     }
 }
 
+/* Messages put into packets in one cycle. */
+typedef struct drained {
+    uint64_t count;
+    size_t bytes; /* with MESSAGE_COST for each */
+} drained;
+
+/* Takes those behind a message that join its packet.  A message that joins sends nothing, so the
+ * answer for the first one holds for them, as in a list (transmitter.c).  `first`: when that one
+ * was submitted; none of them was before, nor after the cycle began. */
+static void drain_run(const helio_tx_lane *lane, helio_transmitter *transmitter, int64_t first_ns,
+                      size_t budget, helio_moment moment, drained *all) {
+    helio_submit_queue *queue = &transmitter->queue;
+    helio_buffer messages[RUN_MAX];
+    const size_t left = all->bytes < budget ? budget - all->bytes : 0;
+    const size_t room = helio_tx_stream_room(lane->stream);
+    const helio_submit_run run = {
+        .from_ns = first_ns,
+        .to_ns = moment.wall_ns,
+        .room = room < left ? room : left,
+        .each = HELIO_TSDU_MESSAGE_HEADER,
+        .limit = RUN_MAX,
+    };
+    const size_t shown = helio_submit_queue_peek_run(queue, &run, messages);
+    const size_t taken =
+        shown == 0 ? 0
+                   : helio_tx_stream_append_run(lane->stream, transmitter->topic, messages, shown,
+                                                (size_t)helio_lane_packet_bytes(&lane->base) / 2,
+                                                first_ns, 0, moment);
+    helio_submit_queue_drop_run(queue, taken);
+    all->count += taken;
+    for (size_t i = 0; i < taken; i++) {
+        all->bytes += messages[i].length + MESSAGE_COST;
+    }
+}
+
 /* Puts a bounded number of the transmitter's messages into packets. */
 static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
                       helio_moment moment) {
@@ -200,9 +236,9 @@ static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_
     helio_submitted message;
     const size_t packet_bytes = helio_lane_packet_bytes(&lane->base);
     const bool is_paced = helio_tx_stream_is_paced(lane->stream);
-    uint64_t count = 0, counted = 0;
-    size_t bytes = 0;
-    while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
+    uint64_t counted = 0;
+    drained all = {0, 0};
+    while (all.bytes < budget && helio_submit_queue_peek(queue, &message)) {
         if (is_paced || message.submit_ns > moment.wall_ns) { /* submitted after this cycle began */
             moment = helio_clock_read(&lane->base.instance->clock);
         }
@@ -213,23 +249,26 @@ static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_
             break;
         }
         if (message.length > packet_bytes / 2) { /* the books may be looked at while it is cut */
-            transmitter->taken += count - counted;
-            counted = count;
+            transmitter->taken += all.count - counted;
+            counted = all.count;
         }
         helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
                                         message.length, message.submit_ns, message.intended_ns,
                                         moment);
-        bytes += message.length + MESSAGE_COST;
+        all.bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
-        count++;
+        all.count++;
+        if (!is_paced) { /* with a rate each message is asked about */
+            drain_run(lane, transmitter, message.submit_ns, budget, moment, &all);
+        }
     }
-    transmitter->taken += count - counted;
-    if (count) {
+    transmitter->taken += all.count - counted;
+    if (all.count) {
         transmitter->unflushed = true;
         helio_submit_queue_release(queue);
     }
-    lane->debt_bytes += bytes;
-    return (int)count;
+    lane->debt_bytes += all.bytes;
+    return (int)all.count;
 }
 
 /* Takes the message at the front of a kept queue, if there is one and it need not wait. */

@@ -100,6 +100,10 @@ size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *t
     return credit < count ? (size_t)credit : count;
 }
 
+size_t helio_tx_stream_room(const helio_tx_stream *stream) {
+    return stream->batcher.tsdu ? stream->batcher.tsdu_bytes - stream->batcher.used : 0;
+}
+
 bool helio_tx_stream_is_gated(const helio_tx_stream *stream) {
     return stream->config.acks > 0 || stream->config.awaits_credit || stream->pace.is_on ||
            stream->pace.wait != HELIO_ADMIT_GO;

@@ -223,6 +223,8 @@ int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *top
 size_t helio_tx_stream_append_run(helio_tx_stream *stream, helio_tx_topic *topic,
                                   const helio_buffer *messages, size_t count, size_t longest,
                                   int64_t submit_ns, int64_t intended_ns, helio_moment moment);
+/* Bytes left in the open packet; 0: none is open. */
+size_t helio_tx_stream_room(const helio_tx_stream *stream);
 /* What keeps messages of all topics from being appended, for statistics: its owner's. */
 helio_hold *helio_tx_stream_hold(helio_tx_stream *stream);
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */

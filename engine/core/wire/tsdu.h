@@ -47,12 +47,9 @@ helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsd
  * what it is.  The fast path tries it first: nearly all heads begin with the same six bytes. */
 static inline bool helio_tsdu_read_plain(const uint8_t *tsdu, size_t bytes,
                                          helio_tsdu_header *out) {
-    static const uint8_t begin[6] = {HELIO_TSDU_MAGIC,
-                                     HELIO_TSDU_VERSION,
-                                     HELIO_TSDU_KIND_MESSAGES,
-                                     0,
-                                     HELIO_TSDU_HEADER >> 8,
-                                     HELIO_TSDU_HEADER & 0xFF};
+    static const uint8_t begin[6] = {HELIO_TSDU_MAGIC,         HELIO_TSDU_VERSION,
+                                     HELIO_TSDU_KIND_MESSAGES, 0,
+                                     HELIO_TSDU_HEADER >> 8,   HELIO_TSDU_HEADER & 0xFF};
     if (bytes < HELIO_TSDU_HEADER || memcmp(tsdu, begin, sizeof begin) != 0) {
         return false;
     }
