@@ -200,3 +200,27 @@ def test_eight_peers_all_send_and_receive_one_topic(mode: str, multicast: str) -
             for number, transmitter in enumerate(transmitters):
                 of_peer = [message.data for message in inbox if message.stream == transmitter.stream]
                 assert of_peer == [b"%d.%d" % (number, turn) for turn in range(turns)]
+
+
+def test_bytes_that_somebody_keeps_are_not_written_again(instance: Instance, endpoint: str) -> None:
+    """A spent message keeps its bytes for the next of the same length, unless they are in use elsewhere."""
+    receiver = instance.receiver(endpoint, TOPIC)
+    transmitter = instance.transmitter(endpoint, TOPIC, linger=0.0)
+    numbers = range(3000)
+    sent = [b"%04d" % number + b"x" * (number % 3) for number in numbers]
+    transmitter.send_many(sent)
+    data: list[bytes] = []
+    views: list[memoryview] = []
+    hashes: set[int] = set()
+    for number in numbers:
+        message = receiver.receive_one(5.0)
+        assert message is not None
+        hashes.add(hash(message.data))
+        assert {sent[number]: number}[message.data] == number  # found by the hash of what it is now
+        if number % 2:
+            data.append(message.data)
+        elif number % 3:
+            views.append(memoryview(message))
+    assert data == sent[1::2]
+    assert [bytes(view) for view in views] == [sent[number] for number in numbers if number % 2 == 0 and number % 3]
+    assert len(hashes) == len(sent)

@@ -69,6 +69,10 @@ static void addresses_are_told_apart(void) {
     CHECK(helio_address_is_unspecified(&b));
     helio_address_parse("[ff02::1]", &b);
     CHECK(helio_address_is_multicast(&b) && !helio_address_same_ip(&a, &b));
+    helio_address_parse("[ff02::2]", &a); /* the first 4 bytes are the same */
+    CHECK(!helio_address_same_ip(&a, &b));
+    helio_address_parse("[ff02::1]", &a);
+    CHECK(helio_address_same_ip(&a, &b));
 }
 
 static void the_map_holds_what_was_put_and_not_removed(void) {

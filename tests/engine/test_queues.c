@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/random.h"
 #include "queue/losses.h"
 #include "queue/receive_queue.h"
 #include "queue/submit_queue.h"
@@ -118,6 +119,105 @@ static void empty_messages_are_messages(void) {
     CHECK(helio_submit_queue_peek(&queue, &message));
     CHECK_EQUAL(message.length, 0);
     helio_submit_queue_fini(&queue);
+}
+
+/* A message of random length: empty, short, or too long for the ring. */
+static helio_buffer random_message(helio_random *random, uint8_t *body) {
+    const uint64_t kind = helio_random_below(random, 40);
+    const size_t length = kind == 0   ? 0
+                          : kind == 1 ? SMALLEST / 4 + helio_random_below(random, 100)
+                                      : helio_random_below(random, 120);
+    for (size_t i = 0; i < length && i < 120; i++) {
+        body[i] = (uint8_t)helio_random_next(random);
+    }
+    return (helio_buffer){body, length};
+}
+
+/* The next message of either queue is the same. */
+static void take_from_both(helio_submit_queue *alone, helio_submit_queue *in_runs,
+                           const helio_buffer *shown) {
+    helio_submitted expected, message;
+    CHECK(helio_submit_queue_peek(alone, &expected));
+    if (shown) {
+        CHECK_EQUAL(expected.length, shown->length);
+        CHECK_BYTES(shown->data, expected.data, expected.length);
+        CHECK_EQUAL(expected.intended_ns, 0);
+    } else {
+        CHECK(helio_submit_queue_peek(in_runs, &message));
+        CHECK_EQUAL(message.length, expected.length);
+        CHECK_EQUAL(message.submit_ns, expected.submit_ns);
+        CHECK_EQUAL(message.intended_ns, expected.intended_ns);
+        CHECK_BYTES(message.data, expected.data, expected.length);
+        helio_submit_queue_drop(in_runs);
+    }
+    helio_submit_queue_drop(alone);
+}
+
+/* Takes one message, and of the run behind it a random part. */
+static void take_some(helio_submit_queue *alone, helio_submit_queue *in_runs,
+                      helio_random *random) {
+    enum { LIMIT = 16, EACH = 2, ROOM = 700 };
+    helio_submitted first;
+    helio_buffer shown[LIMIT];
+    if (!helio_submit_queue_peek(in_runs, &first)) {
+        return;
+    }
+    take_from_both(alone, in_runs, NULL);
+    const helio_submit_run run = {first.submit_ns, first.submit_ns + 3, ROOM, EACH, LIMIT};
+    const size_t count = helio_submit_queue_peek_run(in_runs, &run, shown);
+    const size_t taken = count ? helio_random_below(random, count + 1) : 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += shown[i].length + EACH;
+    }
+    CHECK(count <= LIMIT && bytes <= ROOM);
+    for (size_t i = 0; i < taken; i++) {
+        take_from_both(alone, in_runs, &shown[i]);
+    }
+    helio_submit_queue_drop_run(in_runs, taken);
+}
+
+static void lists_and_runs_are_their_messages(void) {
+    static uint8_t bodies[SMALLEST];
+    enum { LIST = 8, MOST_BYTES = 110, STEPS = 20000 };
+    helio_submit_queue alone, in_runs;
+    helio_random random;
+    helio_random_init(&random, 7);
+    CHECK_EQUAL(helio_submit_queue_init(&alone, SMALLEST), 0);
+    CHECK_EQUAL(helio_submit_queue_init(&in_runs, SMALLEST), 0);
+    unsigned ordinary = 0, refused = 0;
+    for (int64_t step = 0; step < STEPS; step++) {
+        helio_buffer list[LIST];
+        for (size_t i = 0; i < LIST; i++) {
+            list[i] = random_message(&random, bodies + i * 128);
+        }
+        const size_t pushed =
+            helio_submit_queue_push_ordinary(&in_runs, list, LIST, MOST_BYTES, step);
+        ordinary += (unsigned)pushed;
+        for (size_t i = 0; i < LIST; i++) {
+            const int64_t intended_ns = i < pushed ? 0 : (int64_t)helio_random_below(&random, 2);
+            const int error =
+                helio_submit_queue_push(&alone, list[i].data, list[i].length, step, intended_ns);
+            if (i < pushed) {
+                CHECK_EQUAL(error, 0);
+            } else {
+                CHECK_EQUAL(helio_submit_queue_push(&in_runs, list[i].data, list[i].length, step,
+                                                    intended_ns),
+                            error);
+                refused += error != 0;
+            }
+        }
+        const uint64_t turns = helio_random_below(&random, step / 100 % 2 ? 12 : 4);
+        for (uint64_t i = 0; i < turns; i++) {
+            take_some(&alone, &in_runs, &random);
+        }
+        helio_submit_queue_release(&alone);
+        helio_submit_queue_release(&in_runs);
+        CHECK_EQUAL(helio_submit_queue_bytes(&in_runs), helio_submit_queue_bytes(&alone));
+    }
+    CHECK(ordinary > STEPS && refused > 0);
+    helio_submit_queue_fini(&alone);
+    helio_submit_queue_fini(&in_runs);
 }
 
 enum { PER_PRODUCER = 20000, PRODUCERS = 2 };
@@ -298,6 +398,7 @@ int main(void) {
     RUN(a_full_queue_refuses_and_counts_it);
     RUN(a_message_longer_than_the_queue_passes_alone);
     RUN(empty_messages_are_messages);
+    RUN(lists_and_runs_are_their_messages);
     RUN(each_producers_messages_stay_in_order);
     RUN(a_full_receive_queue_waits_until_it_is_half_empty);
     RUN(long_messages_are_given_back_with_the_next_take);

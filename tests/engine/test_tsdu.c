@@ -195,6 +195,42 @@ static void no_bytes_whatever_break_the_reader(void) {
     }
 }
 
+/* A head read as plain is the one that helio_tsdu_decode reads, and a plain one is read so. */
+static void a_plain_head_is_read_as_any_other(void) {
+    static const size_t lengths[] = {0, 6, HELIO_TSDU_HEADER - 1, HELIO_TSDU_HEADER, 46};
+    helio_random random;
+    helio_random_init(&random, 6);
+    const size_t length = make_batch();
+    uint8_t whole[sizeof batch];
+    memcpy(whole, batch, sizeof whole);
+    unsigned plain = 0, other = 0;
+    for (int i = 0; i < 100000; i++) {
+        const size_t bytes = i % 8 ? length : lengths[helio_random_below(&random, 5)];
+        memcpy(batch, whole, sizeof whole);
+        if (i % 4) { /* some bit of the head is another one */
+            const size_t at = helio_random_below(&random, HELIO_TSDU_HEADER);
+            batch[at] ^= (uint8_t)(1 << helio_random_below(&random, 8));
+        }
+        helio_tsdu_header head, expected;
+        if (!helio_tsdu_read_plain(batch, bytes, &head)) {
+            other++;
+            continue;
+        }
+        plain++;
+        CHECK_EQUAL(helio_tsdu_decode(batch, bytes, &expected), HELIO_TSDU_OURS);
+        CHECK_EQUAL(head.kind, expected.kind);
+        CHECK_EQUAL(head.flags, expected.flags);
+        CHECK_EQUAL(head.header_bytes, expected.header_bytes);
+        CHECK_EQUAL(head.count, expected.count);
+        CHECK_EQUAL(head.topic_id, expected.topic_id);
+        CHECK_EQUAL(head.first_message, expected.first_message);
+        CHECK_EQUAL(head.submit_ns, expected.submit_ns);
+        CHECK_EQUAL(head.closed_after_ns, expected.closed_after_ns);
+        CHECK_EQUAL(head.intended_ns, expected.intended_ns);
+    }
+    CHECK(plain > 25000 && other > 10000);
+}
+
 int main(void) {
     RUN(a_batch_is_written_as_specified);
     RUN(a_batch_is_read_back);
@@ -204,5 +240,6 @@ int main(void) {
     RUN(a_long_message_has_the_extended_form);
     RUN(topics_are_written_and_read);
     RUN(no_bytes_whatever_break_the_reader);
+    RUN(a_plain_head_is_read_as_any_other);
     return check_result();
 }
