@@ -31,13 +31,14 @@ PARTS = ("send", "receive", "idle")
 CALL_PARTS = (*PARTS, "turn-around")
 SCHEMES = ("udp", "tcp", "shm")
 HIGHEST = {
-    "udp turn-around": 1765,
-    "udp send": 525,
+    "udp turn-around": 1553,
+    "udp send": 522,
     "udp idle": 241,
-    "tcp turn-around": 1811,
+    "udp message": 173,
+    "tcp turn-around": 1662,
     "tcp idle": 336,
-    "tcp message": 90,
-    "shm turn-around": 1643,
+    "tcp message": 89,
+    "shm turn-around": 1505,
     "shm idle": 213,
 }
 """Instructions with the compiler of the CI image; lower an entry whenever its count falls."""
@@ -160,7 +161,7 @@ def main() -> int:
     try:
         counts = {"compiled out": count(args.programs / "instructions_no_stats", 0)}
         counts |= {f"level {level}": count(args.programs / "instructions", level) for level in LEVELS}
-        calls = count_calls(args.programs / "call")
+        calls = count_calls(args.programs / "call") | {"udp message": round(counts["level 0"])}
         calls["tcp message"] = round(count(args.programs / "instructions", 0, scheme="tcp"))
     except Refused as refused:
         print(f"instructions: {refused}", file=sys.stderr)
