@@ -24,6 +24,7 @@ from heliograph.monitor.history.actions import (
     report_problems,
     spool_option,
 )
+from heliograph.monitor.history.cause_commands import add_blame, add_stages
 from heliograph.monitor.history.retention_commands import add_compact, add_prune
 from heliograph.monitor.history.studies.options import add_study_options
 from heliograph.monitor.text import printable
@@ -41,6 +42,7 @@ examples:
   heliograph history import jHiccup.hlog --spool spool   import a log of another program
   heliograph history merge --spool spool                 percentiles at once, without Spark
   heliograph history compare --a build=4.1 --b build=4.2 is the new build slower?
+  heliograph history stages --a build=4.1 --b build=4.2  and in which stage?
   heliograph history compact && heliograph history prune --older-than 90d    from cron: keep days for old hours
 """
 
@@ -63,6 +65,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_report(actions)
     _add_compare(actions)
     _add_gate(actions)
+    add_stages(actions)
+    add_blame(actions)
     _add_changes(actions)
     _add_objectives(actions)
     _add_calendar(actions)

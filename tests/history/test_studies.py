@@ -11,7 +11,7 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import write_spool
-from heliograph.monitor.history.studies import compare as compare_module
+from heliograph.monitor.history.studies.bootstrap import holm
 from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare, contrast, verdict_of
 from heliograph.monitor.history.studies.samples import Pair, Sample, load, pairs, parse_selection
 from tests.history.recordings import interval
@@ -103,9 +103,7 @@ def test_many_series_do_not_make_a_verdict_by_chance() -> None:
     same = [pair_of(process(2 * seed, 60), process(2 * seed + 1, 60)) for seed in range(40)]
     found = compare(same, quantiles=["p50"])
     assert all(one.contrasts[0].verdict != "slower" for one in found)
-    assert compare_module._holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx(
-        [0.03, 0.06, math.nan, 0.06], nan_ok=True
-    )
+    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx([0.03, 0.06, math.nan, 0.06], nan_ok=True)
 
 
 def test_a_margin_of_nothing_is_refused() -> None:

@@ -69,11 +69,10 @@ def study(args: argparse.Namespace) -> tuple[Study, int]:
     Raises:
         UserError: A selection cannot be read or selects nothing, or the spool does not exist.
     """
-    try:
-        import arch  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError as error:
-        raise UserError("comparisons need arch and scipy: pip install 'heliograph[history]'") from error
     from heliograph.monitor.history.actions import report_problems
+    from heliograph.monitor.history.studies.bootstrap import check_installed
+
+    check_installed()
     from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare
     from heliograph.monitor.history.studies.samples import load, pairs, parse_selection
 

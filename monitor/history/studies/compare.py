@@ -1,13 +1,11 @@
 """Is B slower than A? A comparison of quantiles that knows that neighbouring intervals resemble each other.
 
 For each quantile the estimate is the ratio of B's to A's, of all values of the intervals. Its uncertainty comes from a
-circular block bootstrap (Politis and Romano 1992): blocks of neighbouring intervals are drawn, so that a condition that
-lasts longer than an interval (load, time of day, a busy neighbour) stays within a block. Histograms add, so a resample
-is a product of weights and counts. The length of a block follows Politis and White (2004) with the correction of
-Patton, Politis and White (2009), as in `arch.bootstrap.optimal_block_length`, applied to the number of values above the
-quantile in each interval: by Bahadur's representation the quantile's error is a mean of these. Few blocks make the
-standard error uncertain too: limits use Student's t, with the number of blocks less one per sample as its degrees of
-freedom.
+circular block bootstrap (`bootstrap`): blocks of neighbouring intervals are drawn, so that a condition that lasts
+longer than an interval (load, time of day, a busy neighbour) stays within a block. Histograms add, so a resample is a
+product of weights and counts. The length of a block follows from the number of values above the quantile in each
+interval: by Bahadur's representation the quantile's error is a mean of these. Student's t of the limits has the number
+of blocks less one per sample as its degrees of freedom.
 
 This does not suffice for processes whose memory is as long as the sample. So the limits are calibrated on a baseline of
 the same process (`calibrate`): neighbouring windows of it, compared with each other, should differ by the standard
@@ -32,41 +30,31 @@ import numpy as np
 import numpy.typing as npt
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.studies.bootstrap import (
+    MIN_BLOCKS,
+    MIN_TAIL,
+    RESAMPLES,
+    UNCALIBRATED,
+    Calibration,
+    block_length,
+    block_weights,
+    calibration_of,
+    decide,
+    holm,
+    p_value,
+    t_limit,
+)
 from heliograph.monitor.history.studies.samples import Pair, Sample
 from heliograph.monitor.latency import ranks_of
 
 __all__ = ["QUANTILES", "Calibration", "Compared", "Contrast", "calibrate", "compare", "contrast", "verdict_of"]
 
 QUANTILES: dict[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
-RESAMPLES = 600
-MIN_TAIL = 10
-"""Fewest values above a quantile."""
-MIN_BLOCKS = 5
-_SHORTEST = 10
-"""Fewest intervals whose correlation is estimated; fewer count as blocks of their own."""
-MIN_WINDOWS = 8
-"""Fewest pairs of neighbouring windows for a calibration."""
-_POWER = 0.8
 _CELL_ERROR = 0.001 / math.sqrt(12)
 """Standard error of a quantile's logarithm that the width of a cell of three digits causes."""
 _BATCH_CELLS = 40_000_000
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How much neighbouring windows of one process differ, against the standard error."""
-
-    factor: float
-    """Widens standard errors; at least 1."""
-    pairs: int
-    """Pairs compared; 0: not calibrated."""
-    called_different: float
-    """Share of the pairs that the limits without the factor would call different; 0.05 is right."""
-
-
-UNCALIBRATED = Calibration(1.0, 0, math.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +109,13 @@ def _above(sample: Sample, fraction: float) -> tuple[int, Floats]:
     return at, over - over.sum() / sample.counts.sum() * sample.counts.sum(axis=1)
 
 
-def _block_length(influence: Floats) -> int:
-    from arch.bootstrap import optimal_block_length
-
-    if influence.size < _SHORTEST or not np.ptp(influence):
-        return 1
-    length = float(optimal_block_length(influence)["circular"].iloc[0])
-    return 1 if math.isnan(length) else max(1, math.ceil(length))
-
-
 def _standard_error(sample: Sample, fraction: float, length: int, random: np.random.Generator) -> float:
     """Return the standard error of the logarithm of a quantile, by the circular block bootstrap."""
     n = sample.starts_us.size
-    blocks = -(-n // length)
     logs = []
     for first in range(0, RESAMPLES, step := max(1, _BATCH_CELLS // max(1, sample.values.size))):
         resamples = min(step, RESAMPLES - first)
-        starts = random.integers(0, n, size=(resamples, blocks))
-        chosen = ((starts[:, :, None] + np.arange(length)) % n).reshape(resamples, -1)[:, :n]
-        weights = np.zeros((resamples, n))
-        np.add.at(weights, (np.arange(resamples)[:, None], chosen), 1.0)
+        weights = block_weights(random, n, length, resamples)
         logs.append(np.log(np.maximum(1, _quantiles(weights @ sample.counts, sample.values, fraction))))
     return float(np.std(np.concatenate(logs), ddof=1))
 
@@ -178,7 +153,7 @@ def contrast(a: Sample, b: Sample, quantile: str, seed: int = 0) -> _Raw:
     for name, sample, number in (("A", a, 0), ("B", b, 1)):
         at_ns, influence = _above(sample, fraction)
         at.append(at_ns)
-        length = _block_length(influence)
+        length = block_length(influence)
         blocks = influence.size // length
         fewest = min(fewest, blocks)
         if sample.n * min(fraction, 1 - fraction) < MIN_TAIL:
@@ -209,10 +184,8 @@ def calibrate(baseline: Sample, intervals: int, quantile: str, seed: int = 0) ->
         seed: Of the bootstrap.
 
     Returns:
-        The calibration; `UNCALIBRATED` with fewer than `MIN_WINDOWS` pairs.
+        The calibration; `UNCALIBRATED` with too few pairs.
     """
-    from scipy import stats
-
     windows = [
         baseline.part(first, first + intervals)
         for first in range(0, baseline.starts_us.size - intervals + 1, max(1, intervals))
@@ -223,15 +196,8 @@ def calibrate(baseline: Sample, intervals: int, quantile: str, seed: int = 0) ->
         raw = contrast(a, b, quantile, seed + number)
         if not raw.reason and raw.error > 0:
             scores.append(abs(raw.log_ratio) / raw.error)
-            limits.append(float(stats.t.ppf(0.975, raw.freedom)))
-    if len(scores) < MIN_WINDOWS:
-        return UNCALIBRATED
-    excess = np.array(scores) / np.array(limits)
-    # The 95th percentile of few pairs is a guess; the root mean square, with one standard error of its own on top, uses
-    # all of them. The larger one counts.
-    spread = math.sqrt(float(np.mean(np.square(scores)))) * (1 + 1 / math.sqrt(2 * len(scores)))
-    factor = max(1.0, spread, float(np.quantile(excess, 0.95)) if len(scores) >= 20 else 0.0)
-    return Calibration(factor, len(scores), float(np.mean(excess > 1)))
+            limits.append(t_limit(raw.freedom))
+    return calibration_of(scores, limits)
 
 
 # -- all series -------------------------------------------------------------------------------------------------------
@@ -273,53 +239,25 @@ def compare(
             for quantile in quantiles
         ]
         found.append((pair, effect, [replace(raw, error=raw.error * factor) for raw, factor in raws]))
-    adjusted = iter(_holm([_p_value(raw) for _, _, raws in found for raw in raws]))
+    adjusted = iter(
+        holm([p_value(raw.log_ratio, raw.error, raw.freedom) for _, _, raws in found for raw in raws])
+    )
     return [
         Compared(pair, tuple(_judged(raw, next(adjusted), margin) for raw in raws), effect)
         for pair, effect, raws in found
     ]
 
 
-def _p_value(raw: _Raw) -> float:
-    from scipy import stats
-
-    if raw.reason:
-        return math.nan
-    if raw.error == 0:
-        return 1.0 if raw.log_ratio == 0 else 0.0
-    return float(2 * stats.t.sf(abs(raw.log_ratio) / raw.error, raw.freedom))
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number (Holm 1979); NaN, which stands for no test, stays."""
-    tested = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
-    adjusted = list(p_values)
-    highest = 0.0
-    for rank, (p, index) in enumerate(tested):
-        highest = max(highest, min(1.0, p * (len(tested) - rank)))
-        adjusted[index] = highest
-    return adjusted
-
-
 def _judged(raw: _Raw, p: float, margin: float) -> Contrast:
-    from scipy import stats
-
     ratio = math.exp(raw.log_ratio)
-    verdict, reason = "cannot say", raw.reason
-    if reason:
+    if raw.reason:
         low = high = detectable = math.nan
-        return Contrast(raw.quantile, raw.a_ns, raw.b_ns, ratio, low, high, p, detectable, raw.blocks, verdict, reason)
-    limit = float(stats.t.ppf(0.975, raw.freedom))
-    low, high = (math.exp(raw.log_ratio + side * limit * raw.error) for side in (-1, 1))
-    detectable = math.expm1((limit + float(stats.t.ppf(_POWER, raw.freedom))) * raw.error)
-    # A one-sided test at 5 %: the margin is on one side only.
-    reach = math.exp(raw.log_ratio + float(stats.t.ppf(0.95, raw.freedom)) * raw.error)
-    if reach < 1 + margin:
-        verdict = "not slower"
-    elif p < 0.05 and ratio > 1:
-        verdict = "slower"
+        verdict, reason = "cannot say", raw.reason
     else:
-        reason = f"it finds changes of {detectable:.1%} and more"
+        decision = decide(raw.log_ratio, raw.error, raw.freedom, p, math.log1p(margin))
+        low, high, detectable = math.exp(decision.low), math.exp(decision.high), math.expm1(decision.detectable)
+        verdict = decision.verdict
+        reason = f"it finds changes of {detectable:.1%} and more" if verdict == "cannot say" else ""
     return Contrast(raw.quantile, raw.a_ns, raw.b_ns, ratio, low, high, p, detectable, raw.blocks, verdict, reason)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from heliograph.monitor.history.hours import is_of_day
 from heliograph.monitor.history.merge import DAY_US
-from heliograph.monitor.history.studies.samples import Selection, choose
+from heliograph.monitor.history.studies.samples import Metrics, Selection, choose
 
 __all__ = ["Note", "Rows", "apart", "choose_rows", "day_names", "note_lines", "notes_text"]
 
@@ -51,8 +51,8 @@ def day_names(table: pa.Table) -> tuple[str, ...]:
     return tuple(sorted({ts.date().isoformat() for ts in pc.unique(table["ts"]).to_pylist()}))
 
 
-def choose_rows(table: pa.Table, selection: Selection, metric: str) -> Rows:
-    """Return the rows of a metric that a selection chooses. A day that is partly outside its times is left out."""
+def choose_rows(table: pa.Table, selection: Selection, metric: Metrics) -> Rows:
+    """Return the rows of a metric, or of several, that a selection chooses. A day that is partly outside its times is left out."""
     hours, days = apart(table)
     touched = choose(days, replace(selection, from_us=selection.from_us - DAY_US + 1), metric)
     begins = touched["ts"].cast(pa.int64())

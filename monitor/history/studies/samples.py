@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,9 @@ from heliograph.monitor.history.merge import ALL_LABELS, Merger, merge
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
 from heliograph.monitor.latency import highest_of
 
-__all__ = ["PAIR", "Pair", "Sample", "Selection", "choose", "load", "pairs", "parse_selection"]
+__all__ = ["PAIR", "Metrics", "Pair", "Sample", "Selection", "choose", "load", "pairs", "parse_selection"]
+
+Metrics = str | Sequence[str]
 
 PAIR = ("instance", "topic", "metric", "tag")
 """Labels by which the series of two samples belong together; a stream lives as long as its process."""
@@ -119,15 +121,16 @@ def _microseconds(text: str, value: str) -> int:
 
 
 def load(
-    spool: Path, selections: Iterable[Selection], metric: str, interval_s: float
+    spool: Path, selections: Iterable[Selection], metric: Metrics, interval_s: float, by: Sequence[str] = PAIR
 ) -> tuple[list[pa.Table], list[tuple[Broken, int]]]:
     """Read the selected intervals.
 
     Args:
         spool: Directory of the spool.
         selections: The selections.
-        metric: Name of the metric, such as ``receiver_total_latency``.
+        metric: Name of the metric, such as ``receiver_total_latency``, or several.
         interval_s: Intervals that start in the same period of this many seconds are added.
+        by: Labels that tell series apart.
 
     Returns:
         For each selection rows of `HISTORY`, one per period and series, and the unusable input.
@@ -150,15 +153,16 @@ def load(
                 chosen = choose(table, selection, metric)
                 if chosen.num_rows:
                     merger.add(chosen, path)
-    tables = [merge(merger.partial(), round(interval_s * 1e6), final=False, by=PAIR)[0] for merger in mergers]
+    tables = [merge(merger.partial(), round(interval_s * 1e6), final=False, by=by)[0] for merger in mergers]
     return tables, problems + [problem for merger in mergers for problem in merger.problems]
 
 
-def choose(table: pa.Table, selection: Selection, metric: str) -> pa.Table:
-    """Return the rows of a metric that a selection chooses."""
+def choose(table: pa.Table, selection: Selection, metric: Metrics) -> pa.Table:
+    """Return the rows of a metric, or of several, that a selection chooses."""
     ts = table["ts"].cast(pa.int64())
     mask = pc.and_(pc.greater_equal(ts, selection.from_us), pc.less(ts, selection.to_us))
-    mask = pc.and_(mask, pc.equal(table["metric"], metric))
+    wanted = [metric] if isinstance(metric, str) else list(metric)
+    mask = pc.and_(mask, pc.is_in(table["metric"], pa.array(wanted, pa.string())))
     for label, pattern in selection.labels.items():
         names = [name for name in pc.unique(table[label]).to_pylist() if fnmatch.fnmatchcase(name, pattern)]
         mask = pc.and_(mask, pc.is_in(table[label], pa.array(names, pa.string())))
