@@ -4,6 +4,7 @@
     make demo DEMO_SECONDS=30 DEMO_HEADLESS=1        unattended
     make demo DEMO_SLOW=enforce                      a slow receiver is warned, suspended and readmitted (story.py)
     make demo DEMO_STORE=1                           a message store, a late joiner, a durable subscriber (store.py)
+    make demo DEMO_BUILDS=2 [DEMO_INJECT=8]          two builds: is the second slower, and in which stage (builds.py)
 
 Steps: prepare (directory, ports, network), listen (capture, receivers, monitoring), feed, watch, stop the feed, let the
 receivers drain, reconcile while all processes run, end all processes, and run the Spark roll-up and report over the
@@ -13,7 +14,7 @@ at once. In every case, no process, segment or namespace remains.
 
 The exit code is 0 when every residual is 0, every receiver got the messages that the reconciliation shows, the scenario
 of the slow receiver is complete where one was requested, no subscriber of a store saw a gap or a duplicate, and nothing
-failed.
+failed. With two builds it is 0 when the verdict is the expected one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pathlib import Path
 from types import FrameType
 
 import reconciliation
+from builds import run_builds, wanted_inject
 from children import Child, Children
 from network import Road, free_port, road
 from services import Places, Watchers
@@ -47,6 +49,8 @@ MARK = ".heliograph-demo"
 """Marks a directory of a demo, which the next demo may empty."""
 STATUS_EVERY = 3.0
 DRAIN_SECONDS = 60.0
+BUILDS_SECONDS = 60.0
+"""Length of the demo with two builds, which ends by itself."""
 
 
 def say(text: str) -> None:
@@ -89,6 +93,18 @@ def wanted_seconds() -> float:
     if seconds <= 0:
         raise Failure(f"DEMO_SECONDS={text} is not a number of seconds above 0")
     return seconds
+
+
+def wanted_builds() -> bool:
+    """Whether the demo is the one with two builds (DEMO_BUILDS=2)."""
+    text = os.environ.get("DEMO_BUILDS", "")
+    if text not in ("", "0", "2"):
+        raise Failure(f"DEMO_BUILDS={text} is not 2")
+    try:
+        wanted_inject()
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    return text == "2"
 
 
 def wanted_story() -> Mode | None:
@@ -286,15 +302,29 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     return good and kept
 
 
+def compare_builds(places: Places, seconds: float, ending: Ending, stack: contextlib.ExitStack) -> bool:
+    """Run the demo with two builds; returns whether its verdict is the expected one."""
+    ports = [free_port(preferred, what, say, socket.SOCK_DGRAM) for preferred, what in ((7500, "A"), (7600, "B"))]
+    endpoints = [f"rmm://{GROUP}:{port}?interface=127.0.0.1" for port in ports]
+    children = Children(places.logs, {"HELIOGRAPH_SEGMENT_DIR": str(places.segments), "PYTHONUNBUFFERED": "1"})
+    stack.callback(children.end_all)
+    if seconds == float("inf"):
+        seconds = BUILDS_SECONDS
+    return run_builds(children, places, endpoints, seconds, lambda: ending.asked, say)
+
+
 def main() -> int:
     """Run the demo; returns the exit code."""
     ending = Ending()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ending)
     try:
-        seconds, mode = wanted_seconds(), wanted_story()
+        seconds, mode, is_of_builds = wanted_seconds(), wanted_story(), wanted_builds()
         with prepared() as places, contextlib.ExitStack() as stack:
-            good = run(places, seconds, mode, ending, stack)
+            if is_of_builds:
+                good = compare_builds(places, seconds, ending, stack)
+            else:
+                good = run(places, seconds, mode, ending, stack)
             stack.close()
         return 0 if good else 1
     except Failure as failure:

@@ -151,17 +151,17 @@ class Watchers:
             self._say("Chromium is not installed: no live.png")
             return True
         url, file = f"http://127.0.0.1:{port}/", self._places.out / "live.png"
-        return self._job("picture", heliograph("live", f"--capture={file}", f"--url={url}"), timeout=90.0)
+        return self.job("picture", heliograph("live", f"--capture={file}", f"--url={url}"), timeout=90.0)
 
     def metrics(self) -> bool:
         """Write metrics.prom, one exposition of all metrics."""
         file = self._places.out / "metrics.prom"
-        return self._job("metrics", heliograph("export", "prometheus", "--once", f"--out={file}"))
+        return self.job("metrics", heliograph("export", "prometheus", "--once", f"--out={file}"))
 
     def events(self) -> bool:
         """Write events.txt with the events of every instance, oldest first."""
         file = self._places.out / "events.txt"
-        if not self._job("events", heliograph("events")):
+        if not self.job("events", heliograph("events")):
             return False
         shutil.copy(self._places.logs / "events.log", file)
         return True
@@ -169,7 +169,7 @@ class Watchers:
     def replay(self) -> bool:
         """Replay every decision of the feed from its decision log; returns whether all results are equal."""
         logs = sorted(self._places.decisions.iterdir())
-        if not logs or not self._job("replay", heliograph("lab", "replay", *logs)):
+        if not logs or not self.job("replay", heliograph("lab", "replay", *logs)):
             return False
         for line in (self._places.logs / "replay.log").read_text(encoding="utf-8").splitlines():
             self._say(f"replay: {line}")
@@ -182,13 +182,13 @@ class Watchers:
             return True
         out = self._places.out
         self._say("rolling up the recorded latency and writing the report (Spark, some seconds)")
-        return self._job(
+        return self.job(
             "rollup", heliograph("history", "rollup", f"--spool={out / 'spool'}", f"--history={out / 'history'}")
-        ) and self._job(
+        ) and self.job(
             "report", heliograph("history", "report", f"--history={out / 'history'}", f"--out={out / 'report.html'}")
         )
 
-    def _job(self, name: str, command: list[str], timeout: float = 600.0) -> bool:
+    def job(self, name: str, command: list[str], timeout: float = 600.0) -> bool:
         """Run a command to its end with its output in a log; prints the end of the log when it fails."""
         child = self._children.start(name, command)
         child.asked_to_end = True

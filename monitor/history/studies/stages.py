@@ -14,8 +14,8 @@ The whole is total + dispatch: from submit to the application. Per message of a 
 - callback is the time in the callback. It comes after the end of a message and delays those behind it, in dispatch. So
   it is judged, and no part of the whole.
 
-Each change is a difference of means per message. Its error comes from the circular block bootstrap of `bootstrap`, in
-which all stages are drawn together, with the longest block that one of them needs. Calibration, Holm's adjustment (over
+Each change is a difference of means per message. Its error comes from the circular block bootstrap of `bootstrap`, with
+blocks as long as the stage needs. For the shares all stages are drawn together, with the blocks of the whole. Calibration, Holm's adjustment (over
 all stages of all series) and verdicts are those of `compare`. The margin is a part of the whole's mean in A: doubling a
 stage that is a thousandth of the whole does not matter.
 """
@@ -320,15 +320,18 @@ def _quantiles(rows: _Rows) -> dict[str, int | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """The difference of two samples, by stage; the last column is the whole."""
+    """The difference of two samples, one item per stage; the last one is the whole."""
 
     change: Floats
     error: Floats
+    """Standard errors."""
     draws: Floats
-    """Changes of the resamples, one row each."""
-    freedom: float
-    blocks: int
-    reason: str
+    """Changes of resamples with the blocks of the whole, one row each."""
+    freedom: Floats
+    blocks: Integers
+    """Of the sample that has fewer."""
+    reasons: tuple[str, ...]
+    """Why the error cannot be given; else empty."""
 
 
 def _with_whole(sums: Floats, messages: Floats, is_part: npt.NDArray[np.bool_]) -> Floats:
@@ -340,30 +343,31 @@ def _with_whole(sums: Floats, messages: Floats, is_part: npt.NDArray[np.bool_]) 
 
 def _draw(a: Stages, b: Stages, seed: int) -> _Drawn:
     is_part = np.array([name != "callback" for name in a.names])
-    changes, errors, draws = [], [], []
-    freedom, fewest, reason = 0.0, 1 << 62, ""
+    means, errors, draws, blocks = [], [], [], []
+    reasons = [""] * (is_part.size + 1)
     for name, side, number in (("A", a, 0), ("B", b, 1)):
-        means = _with_whole(side.sums.sum(axis=0), side.messages.sum(axis=0), is_part)
         influence = (side.sums - side.means * side.messages) / np.maximum(1.0, side.messages.sum(axis=0))
         influence = np.concatenate([influence, influence[:, is_part].sum(axis=1, keepdims=True)], axis=1)
-        length = max(block_length(column) for column in influence.T)
-        blocks = influence.shape[0] // length
-        fewest = min(fewest, blocks)
-        if blocks < MIN_BLOCKS:
-            reason = reason or f"{name} has {blocks} independent stretches of time; {MIN_BLOCKS} are needed"
-        weights = block_weights(np.random.default_rng((seed, number)), influence.shape[0], length, RESAMPLES)
-        drawn = _with_whole(weights @ side.sums, weights @ side.messages, is_part)
-        changes.append(means)
-        errors.append(np.std(drawn, axis=0, ddof=1))
-        draws.append(drawn)
-        freedom += blocks - 1
+        intervals = influence.shape[0]
+        lengths = [block_length(column) for column in influence.T]
+        drawn = {}
+        for length in set(lengths):
+            weights = block_weights(np.random.default_rng((seed, number)), intervals, length, RESAMPLES)
+            drawn[length] = _with_whole(weights @ side.sums, weights @ side.messages, is_part)
+        means.append(_with_whole(side.sums.sum(axis=0), side.messages.sum(axis=0), is_part))
+        errors.append(np.array([np.std(drawn[length][:, at], ddof=1) for at, length in enumerate(lengths)]))
+        draws.append(drawn[lengths[-1]])
+        blocks.append(np.array([intervals // length for length in lengths]))
+        for at, count in enumerate(blocks[-1]):
+            if count < MIN_BLOCKS:
+                reasons[at] = reasons[at] or f"{name} has {count} independent stretches of time; {MIN_BLOCKS} are needed"
     return _Drawn(
-        changes[1] - changes[0],
-        np.hypot(*errors),
+        means[1] - means[0],
+        np.where([bool(reason) for reason in reasons], np.nan, np.hypot(*errors)),
         draws[1] - draws[0],
-        max(1.0, freedom),
-        fewest,
-        reason,
+        np.maximum(1.0, blocks[0] + blocks[1] - 2.0),
+        np.minimum(*blocks),
+        tuple(reasons),
     )
 
 
@@ -379,9 +383,9 @@ def _calibrate(baseline: Stages, intervals: int, seed: int) -> list[Calibration]
     for number, (a, b) in enumerate(pairwise(windows)):
         drawn = _draw(a, b, seed + number)
         for at in range(count):
-            if not drawn.reason and drawn.error[at] > 0:
+            if drawn.error[at] > 0:  # not NaN, not constant
                 scores[at].append(abs(drawn.change[at]) / drawn.error[at])
-                limits[at].append(t_limit(drawn.freedom))
+                limits[at].append(t_limit(drawn.freedom[at]))
     return [calibration_of(*one) for one in zip(scores, limits, strict=True)]
 
 
@@ -419,9 +423,9 @@ def stages(
                 known = _calibrate(longer.only(of_a.names), min(len(of_a.sums), len(of_b.sums)), seed)
         found.append((series, of_a, of_b, drawn, known))
     tested = [
-        p_value(drawn.change[at], drawn.error[at] * known[at].factor, drawn.freedom)
+        p_value(drawn.change[at], drawn.error[at] * known[at].factor, drawn.freedom[at])
         for _, _, _, drawn, known in found
-        if drawn is not None and not drawn.reason
+        if drawn is not None
         for at in range(len(known))
     ]
     adjusted = iter(holm(tested))
@@ -453,36 +457,32 @@ def _moved(
     if drawn is None:
         side, reason = ("A", a.reason) if a.reason else ("B", b.reason)
         return Moved(series, *sizes, 0, (), None, f"{side}: {reason}")
-    if drawn.reason:
-        return Moved(series, *sizes, drawn.blocks, (), None, drawn.reason)
     p_values = iter(adjusted)
     is_part = np.array([name != "callback" for name in a.names])
     means = [_with_whole(side.sums.sum(axis=0), side.messages.sum(axis=0), is_part) for side in (a, b)]
     limit = margin * float(means[0][-1])
-    whole_moved = abs(drawn.change[-1]) > t_limit(drawn.freedom) * drawn.error[-1] * known[-1].factor
+    whole_change = float(drawn.change[-1])
+    # False for an error that is NaN
+    whole_moved = abs(whole_change) > t_limit(drawn.freedom[-1]) * drawn.error[-1] * known[-1].factor
     rows = []
     for at, name in enumerate((*a.names, WHOLE)):
         p = next(p_values)
-        error = float(drawn.error[at]) * known[at].factor
-        change = float(drawn.change[at])
-        decision = decide(change, error, drawn.freedom, p, limit)
-        verdict, reason = decision.verdict, ""
-        clocks = a.clock_error_ns + b.clock_error_ns
-        values = [side.values.get(name, 0) for side in (a, b)]
-        if verdict == "slower" and name in TWO_CLOCKS and change <= clocks:
-            verdict, reason = "cannot say", "the error of the clocks may be as large as the change"
-        elif verdict == "slower" and name in HISTOGRAMS and max(values) < MIN_TAIL:
-            verdict, reason = "cannot say", f"{max(values)} values; {MIN_TAIL} are needed"
-        elif verdict == "cannot say":
-            reason = f"it finds changes of {duration_text(decision.detectable)} and more"
+        change, error, freedom = float(drawn.change[at]), float(drawn.error[at]), float(drawn.freedom[at])
+        decision = decide(change, error * known[at].factor, freedom, p, limit)
         share = share_error = math.nan
         if whole_moved and name not in ("callback", WHOLE):
-            share = change / float(drawn.change[-1])
-            # First order of a ratio: robust where a resample of the whole comes close to 0.
-            share_error = float(np.std(drawn.draws[:, at] - share * drawn.draws[:, -1], ddof=1)) / abs(
-                float(drawn.change[-1])
-            )
-            share_error *= known[at].factor * t_limit(drawn.freedom)
+            share = change / whole_change
+            # The ratio to first order, which holds where a resample of the whole comes close to 0.
+            spread = float(np.std(drawn.draws[:, at] - share * drawn.draws[:, -1], ddof=1)) / abs(whole_change)
+            share_error = spread * known[at].factor * t_limit(drawn.freedom[-1])
+        verdict, reason = decision.verdict, drawn.reasons[at]
+        values = max(side.values.get(name, 0) for side in (a, b))
+        if verdict == "slower" and name in TWO_CLOCKS and change <= a.clock_error_ns + b.clock_error_ns:
+            verdict, reason = "cannot say", "the error of the clocks may be as large as the change"
+        elif verdict == "slower" and name in HISTOGRAMS and values < MIN_TAIL:
+            verdict, reason = "cannot say", f"{values} values; {MIN_TAIL} are needed"
+        elif verdict == "cannot say" and not reason:
+            reason = f"it finds changes of {duration_text(decision.detectable)} and more"
         rows.append(
             Stage(
                 name,
@@ -502,7 +502,7 @@ def _moved(
                 reason,
             )
         )
-    return Moved(series, *sizes, drawn.blocks, tuple(rows[:-1]), rows[-1], "")
+    return Moved(series, *sizes, int(drawn.blocks[-1]), tuple(rows[:-1]), rows[-1], "")
 
 
 def cause_of(moved: Moved) -> Stage | None:
