@@ -21,18 +21,24 @@ from services import Places, Watchers, heliograph
 __all__ = ["BUILDS", "STAGE", "expected", "run_builds", "turns", "wanted_inject"]
 
 BUILDS = ("A", "B")
-WORK_SECONDS = 0.002
+WORK_SECONDS = 0.01
+"""Long against the stops of a busy machine, which are noise."""
 STAGE = "dispatch"
 TURN_SECONDS = 3.0
 """Turns take about this long."""
 REST_SECONDS = 0.15
 """Pause between turns: the last messages of a turn are taken before the next begins."""
-RECORD_SECONDS = 0.1
 INTERVALS = 60
-"""Intervals of each build, about: so few that each has enough messages, so many that blocks of them can be drawn."""
+"""Intervals of each build, about: enough to see how neighbours resemble each other."""
+FEW_INTERVALS = 8
+"""The same in a short demo: each is about a turn's part, and they are taken as independent."""
+SHORTEST_INTERVAL = 0.2
+"""Seconds."""
 MARGIN = 5.0
 """Increase that does not matter, per cent."""
 START_SECONDS = 15.0
+MOST_INJECTED = 45.0
+"""Per cent; with more, the handler of B could not keep up with the bursts."""
 
 Say = Callable[[str], None]
 
@@ -41,15 +47,15 @@ def wanted_inject() -> float:
     """How much longer build B works on each message, per cent (DEMO_INJECT; 8 by default).
 
     Raises:
-        ValueError: It is not a number from 0 to 1000; the text is the reason.
+        ValueError: It is not a number from 0 to `MOST_INJECTED`; the text is the reason.
     """
     text = os.environ.get("DEMO_INJECT", "")
     try:
         percent = float(text or 8.0)
     except ValueError:
         percent = -1.0
-    if not 0 <= percent <= 1000:
-        raise ValueError(f"DEMO_INJECT={text} is not a number of per cent from 0 to 1000")
+    if not 0 <= percent <= MOST_INJECTED:
+        raise ValueError(f"DEMO_INJECT={text} is not a number of per cent from 0 to {MOST_INJECTED:g}")
     return percent
 
 
@@ -57,6 +63,12 @@ def turns(seconds: float) -> list[tuple[str, float]]:
     """Return the builds in the order of their turns (A, B, B, A, ...), and the seconds of each."""
     cycles = max(1, round(seconds / TURN_SECONDS / 4))
     return [(build, seconds / cycles / 4) for _ in range(cycles) for build in (*BUILDS, *reversed(BUILDS))]
+
+
+def interval_of(seconds: float) -> float:
+    """Return the length of the recorded intervals in seconds."""
+    usual = seconds / len(BUILDS) / INTERVALS
+    return usual if usual >= SHORTEST_INTERVAL else seconds / len(BUILDS) / FEW_INTERVALS
 
 
 def expected(inject: float) -> str | None:
@@ -104,7 +116,7 @@ def run_builds(
     """
     inject = wanted_inject()
     spool = places.out / "spool"
-    record = max(RECORD_SECONDS, seconds / 2 / INTERVALS)
+    record = interval_of(seconds)
     words = (f"--dir={spool}", f"--interval={record / 2}", f"--record={record}")
     export = children.start("export", heliograph("export", "spool", *words))
     builds = _Builds(children, endpoints, inject)

@@ -19,7 +19,7 @@ from heliograph.engine import Instance
 TOPIC = "PRICES.FX"
 BURST = 4
 """Messages of a burst: the handler takes them one after the other, so the later ones wait."""
-BURST_EVERY = 0.025
+BURST_EVERY = 0.06
 LEVEL = 3
 """Level of detail with the histograms of all stages."""
 

@@ -43,9 +43,9 @@ def add_blame(actions: Actions[argparse.ArgumentParser]) -> None:
         "divide late messages among host, network and transport",
         "For each series: the share of the late messages that were recovered (network), that waited for the repair of\n"
         "earlier ones (waited-for), that coincide with stops of a host (host), and of all others (transport), with\n"
-        "95 % intervals. Stops are the hiccups that instances record (option hiccup_interval). What stops at other\n"
-        "times would explain too is chance, and widens the interval of the host. A verdict names the cause of more than\n"
-        "half, or is mixed, or cannot say. It needs receivers at level of detail 3 and 30 late messages in five\n"
+        "95 % intervals. Stops are the hiccups that instances record (option hiccup_interval). Only late messages that\n"
+        "come and go with them count for the host. A verdict names the cause of more than half, or is mixed, or cannot\n"
+        "say. It needs receivers at level of detail 3 and 30 late messages in five\n"
         "independent stretches of time.\n\n"
         "A selection is a list of LABEL=PATTERN with * and ?, and from=TIME and to=TIME, in UTC or with an offset.\n"
         "Labels: instance, topic, stream, metric, tag, host, build, link, incarnation, level.",

@@ -7,16 +7,18 @@ the limit less the median. Each interval's late messages are divided with the re
   their own, so this count is exact.
 - **waited-for**: not recovered, but in order only after a wait as long as the extra delay: it waited for the repair of
   an earlier packet. At most as many as are late.
-- **host**: of the rest, as many as the host's stops explain. A host that stops all processes for half the extra delay
-  or more in a share of the time delays this share of the messages (the hiccup histogram is filled so that a share of
-  its values is a share of time; half, because a hiccup is measured short by up to its sleep). The worse of the
+- **host**: of the rest, as many as come with the host's stops. A host that stops all processes for half the extra
+  delay or more in a share of the time should delay this share of the messages (the hiccup histogram is filled so that a
+  share of its values is a share of time; half, because a hiccup is measured short by up to its sleep). The worse of the
   receiver's and the senders' hosts counts, as far as they are recorded.
-- **transport**: all others: queues, batches, the rate, a slow application.
+- **transport**: all others: queues, batches, the rate, the sending application. The wait for the receiving application
+  (dispatch) is after the total latency.
 
-Host and transport are told apart by coincidence. If stops have nothing to do with late messages, they still meet some
-by chance. So hiccups are also shifted in time against the messages, around the circle, which keeps the memory of both.
-The host's share lies between what exceeds the mean of the shifted ones and what the stops could explain. The rest of
-this interval, and all other uncertainty, comes from the circular block bootstrap of `bootstrap`.
+Host and transport are told apart by coincidence: the rest of an interval is a constant part of its messages and a
+multiple of those that its stops should delay. Both are fitted by weighted least squares. The multiple is 1 where stops
+delay messages as expected, 0 where they have nothing to do with late messages, however many there are of both, and it
+is unknown where all intervals are alike. It counts from 0 to 2. The uncertainty of all shares comes from the circular
+block bootstrap of `bootstrap`.
 
 Verdicts: a cause has more than half of the late messages with confidence (network and waited-for, which are both
 losses, count together), or ``mixed`` when none of them can have, or ``cannot say``.
@@ -61,8 +63,6 @@ COVERED = 0.9
 """Least part of the late messages in whose intervals hiccups are recorded."""
 EXPLAINS = 0.5
 """Part of the extra delay that a hiccup must be as long as; also the share of a cause that is named."""
-SHIFTS = 400
-"""Most shifts in time of the hiccups."""
 APART_LEVEL = 3
 """Level of detail at which recovered messages are apart."""
 
@@ -113,8 +113,8 @@ class Blamed:
     of: Late
     shares: tuple[Share, ...]
     """In the order of `CAUSES`; empty when there is a reason."""
-    chance: float
-    """Share of the late messages that stops at other times would explain too."""
+    multiple: float
+    """Late messages that come with stops, as a multiple of those that stops should cause; NaN: no stops."""
     blocks: int
     verdict: str
     """``host``, ``network``, ``transport``, ``mixed`` or ``cannot say``."""
@@ -250,33 +250,53 @@ def blame(late: Late, seed: int = 0) -> Blamed:
     if reason:
         return Blamed(late, (), math.nan, 0, "cannot say", reason)
     rest = late.late - late.recovered - late.waited
-    explained = np.nan_to_num(late.messages * late.stopped)
-    host = np.minimum(rest, explained)
-    chance = _by_chance(rest, explained)
-    # Columns: the causes; then what the verdict needs: host beyond chance, the most that transport may have, losses.
-    columns = [late.recovered, late.waited, host, rest - host, host - chance, rest - host + chance]
-    parts = np.stack([*columns, late.recovered + late.waited], axis=1)
-    total = late.late.sum()
-    shares = parts.sum(axis=0) / total
-    influence = parts - shares * late.late[:, None]
-    length = max(block_length(column) for column in influence.T)
+    due = np.nan_to_num(late.messages * late.stopped)
+    sums = _sums(late, rest, due)
+    shares, multiple = _shares(sums.sum(axis=0)[None, :])
+    fitted, usual = multiple[0], _usual(sums.sum(axis=0), float(multiple[0]))
+    # How each interval moves the shares, and the multiple.
+    of_share = sums[:, :3] - shares[0, :3] * late.late[:, None]
+    residual = sums[:, 5] * (due - due.mean()) * (rest - usual * late.messages - fitted * due)
+    length = max(block_length(column) for column in (*of_share.T, residual))
     blocks = late.late.size // length
     filled = np.count_nonzero(np.add.reduceat(late.late, np.arange(0, late.late.size, length)))
     if min(blocks, filled) < MIN_BLOCKS:
         reason = f"late messages are in {min(blocks, filled)} independent stretches of time; {MIN_BLOCKS} are needed"
         return Blamed(late, (), math.nan, blocks, "cannot say", reason)
     weights = block_weights(np.random.default_rng(seed), late.late.size, length, RESAMPLES)
-    drawn = (weights @ parts) / np.maximum(1.0, weights @ late.late)[:, None]
+    drawn, _ = _shares(weights @ sums)
     reach = t_limit(blocks - 1) * np.std(drawn, axis=0, ddof=1)
-    low, high = np.clip(shares - reach, 0.0, 1.0), np.clip(shares + reach, 0.0, 1.0)
-    found = (
-        Share("network", shares[0], low[0], high[0]),
-        Share("waited-for", shares[1], low[1], high[1]),
-        Share("host", shares[2], min(low[4], low[2]), high[2]),
-        Share("transport", shares[3], low[3], max(high[5], high[3])),
-    )
-    verdict, reason = _decide(found, Share("network", shares[6], low[6], high[6]))
-    return Blamed(late, found, float(chance.sum() / total), blocks, verdict, reason)
+    low, high = np.clip(shares[0] - reach, 0.0, 1.0), np.clip(shares[0] + reach, 0.0, 1.0)
+    found = [Share(cause, *each) for cause, *each in zip((*CAUSES, "network"), shares[0], low, high, strict=True)]
+    verdict, reason = _decide(found[-1], *found[2:4])
+    return Blamed(late, tuple(found[:-1]), float(fitted) if due.any() else math.nan, blocks, verdict, reason)
+
+
+def _sums(late: Late, rest: Floats, due: Floats) -> Floats:
+    """Return what shares are computed from, one row per interval; rows add."""
+    usual = rest.sum() / late.messages.sum()
+    # Counts vary as much as their mean.
+    weight = 1.0 / np.maximum(1e-9, usual * late.messages + due)
+    n = late.messages
+    squares = (weight * n * n, weight * n * due, weight * due * due, weight * n * rest, weight * due * rest)
+    return np.stack([late.recovered, late.waited, rest, late.late, due, weight, *squares], axis=1)
+
+
+def _shares(sums: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of `CAUSES` and of all losses, and the multiple, for each row of sums."""
+    recovered, waited, rest, late, due, _, nn, nd, dd, ny, dy = sums.T
+    determinant = nn * dd - nd * nd
+    is_known = determinant > 1e-9 * nn * dd
+    multiple = np.where(is_known, (nn * dy - nd * ny) / np.where(is_known, determinant, 1.0), 0.0)
+    multiple = np.clip(multiple, 0.0, 1 / EXPLAINS)
+    host = np.minimum(rest, multiple * due)
+    total = np.maximum(1.0, late)
+    return np.stack([recovered, waited, host, rest - host, recovered + waited], axis=1) / total[:, None], multiple
+
+
+def _usual(sums: Floats, multiple: float) -> float:
+    """Return the part of the messages that is late without stops."""
+    return float((sums[9] - multiple * sums[7]) / max(1e-9, sums[6]))
 
 
 def _thin(late: Late) -> str:
@@ -288,22 +308,13 @@ def _thin(late: Late) -> str:
     seen = late.late[~np.isnan(late.stopped)].sum() / total
     if seen < COVERED:
         return f"hiccups are recorded for {seen:.0%} of the late messages"
+    stopped = late.stopped[~np.isnan(late.stopped)]
+    if stopped.size and stopped.min() > 0 and np.ptp(stopped) < 1e-3 * stopped.max():
+        return "the host stops as much in each interval: host or transport"
     return ""
 
 
-def _by_chance(rest: Floats, explained: Floats) -> Floats:
-    """Return for each interval what stops of other intervals would explain on average."""
-    count = rest.size
-    shifts = np.unique(np.linspace(1, count - 1, min(SHIFTS, count - 1)).astype(int)) if count > 1 else np.ones(1, int)
-    total = np.zeros(count)
-    for shift in shifts:
-        total += np.minimum(rest, np.roll(explained, shift))
-    result: Floats = total / shifts.size
-    return result
-
-
-def _decide(shares: tuple[Share, ...], losses: Share) -> tuple[str, str]:
-    causes = (losses, *(one for one in shares if one.cause in ("host", "transport")))
+def _decide(*causes: Share) -> tuple[str, str]:
     for one in causes:
         if one.low > EXPLAINS:
             return one.cause, ""

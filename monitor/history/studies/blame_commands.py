@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -70,7 +71,10 @@ def _lines(blamed: Sequence[Blamed], notes: Sequence[Note]) -> Iterator[str]:
             rows = [[each.cause, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}"] for each in one.shares]
             yield from (line.rstrip() for line in table(["cause", "share", "95 % interval"], rows))
             hosts = printable(", ".join(late.hosts))
-            yield f"stops of {hosts}; at other times they would explain {one.chance:.1%} by chance"
+            if math.isnan(one.multiple):
+                yield f"{hosts}: no stop of half the extra delay"
+            else:
+                yield f"stops of {hosts} come with {one.multiple:.2f} times the late messages that they should cause"
         if "senders" in late.unknown:
             yield "no hiccups of the senders' hosts are recorded: their stops count as transport"
         yield f"verdict: {one.verdict}" + (f": {one.reason}" if one.reason else "")
@@ -93,7 +97,7 @@ def _blamed_json(one: Blamed) -> dict[str, Any]:
         "intervals": late.late.size,
         "blocks": one.blocks,
         "shares": [{name: value for name, value in asdict(each).items()} for each in one.shares],
-        "host_by_chance": one.chance if one.shares else None,
+        "multiple": None if math.isnan(one.multiple) else one.multiple,
         "hosts": list(late.hosts),
         "hosts_unknown": list(late.unknown),
         "verdict": one.verdict,

@@ -81,9 +81,8 @@ def block_weights(random: np.random.Generator, intervals: int, length: int, resa
     blocks = -(-intervals // length)
     starts = random.integers(0, intervals, size=(resamples, blocks))
     chosen = ((starts[:, :, None] + np.arange(length)) % intervals).reshape(resamples, -1)[:, :intervals]
-    weights = np.zeros((resamples, intervals))
-    np.add.at(weights, (np.arange(resamples)[:, None], chosen), 1.0)
-    return weights
+    cells = (np.arange(resamples)[:, None] * intervals + chosen).ravel()
+    return np.bincount(cells, minlength=resamples * intervals).reshape(resamples, intervals).astype(float)
 
 
 # -- calibration ------------------------------------------------------------------------------------------------------

@@ -15,15 +15,15 @@ The whole is total + dispatch: from submit to the application. Per message of a 
   it is judged, and no part of the whole.
 
 Each change is a difference of means per message. Its error comes from the circular block bootstrap of `bootstrap`, with
-blocks as long as the stage needs. For the shares all stages are drawn together, with the blocks of the whole. Calibration, Holm's adjustment (over
-all stages of all series) and verdicts are those of `compare`. The margin is a part of the whole's mean in A: doubling a
-stage that is a thousandth of the whole does not matter.
+blocks as long as the stage needs. For the shares all stages are drawn together, with the blocks of the whole.
+Calibration, Holm's adjustment (over the stages of all series, and over the wholes) and verdicts are those of `compare`.
+The margin is a part of the whole's mean in A: doubling a stage that is a thousandth of the whole does not matter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,10 +54,13 @@ from heliograph.monitor.text import duration_text
 __all__ = [
     "METRICS",
     "SENDER_METRICS",
+    "TOTAL",
     "WHOLE",
     "Moved",
     "Stage",
     "Stages",
+    "alike",
+    "calibrate",
     "cause_of",
     "stages",
     "stages_of",
@@ -371,9 +374,19 @@ def _draw(a: Stages, b: Stages, seed: int) -> _Drawn:
     )
 
 
-def _calibrate(baseline: Stages, intervals: int, seed: int) -> list[Calibration]:
-    """Compare neighbouring windows of one process; one result per stage, the last one for the whole."""
-    count = len(baseline.names) + 1
+def calibrate(baseline: Stages, intervals: int, seed: int = 0) -> dict[str, Calibration]:
+    """Compare neighbouring windows of one process.
+
+    Args:
+        baseline: Intervals of the process, more than the samples to be compared have.
+        intervals: Length of a window: intervals of the samples to be compared.
+        seed: Of the bootstrap.
+
+    Returns:
+        A calibration for each stage and for the whole; `UNCALIBRATED` with too few pairs.
+    """
+    names = (*baseline.names, WHOLE)
+    count = len(names)
     scores: list[list[float]] = [[] for _ in range(count)]
     limits: list[list[float]] = [[] for _ in range(count)]
     windows = [
@@ -386,7 +399,10 @@ def _calibrate(baseline: Stages, intervals: int, seed: int) -> list[Calibration]
             if drawn.error[at] > 0:  # not NaN, not constant
                 scores[at].append(abs(drawn.change[at]) / drawn.error[at])
                 limits[at].append(t_limit(drawn.freedom[at]))
-    return [calibration_of(*one) for one in zip(scores, limits, strict=True)]
+    return {name: calibration_of(*one) for name, *one in zip(names, scores, limits, strict=True)}
+
+
+_Found = tuple[Labels, Stages, Stages, _Drawn | None, list[Calibration]]
 
 
 def stages(
@@ -394,7 +410,7 @@ def stages(
     b: Mapping[Labels, Stages],
     *,
     margin: float = 0.05,
-    baseline: Mapping[Labels, Stages] | None = None,
+    calibrations: Mapping[Labels, Mapping[str, Calibration]] | None = None,
     seed: int = 0,
 ) -> list[Moved]:
     """Compare the stages of all series that both samples have.
@@ -403,7 +419,7 @@ def stages(
         a: The baseline, as `stages_of` returns it.
         b: The candidate.
         margin: Largest increase that does not matter, as a part of the whole's mean in A.
-        baseline: A longer stretch of A's process, for the calibration; None: not calibrated.
+        calibrations: Of each series, as `calibrate` returns them; a stage without one is not calibrated.
         seed: Of the bootstrap; equal seeds give equal results.
 
     Raises:
@@ -411,37 +427,39 @@ def stages(
     """
     if not margin > 0:
         raise UserError(f"the margin must be above 0, not {margin:g}")
-    found = []
+    found: list[_Found] = []
     for number, series in enumerate(key for key in a if key in b):
-        of_a, of_b = _alike(a[series], b[series])
-        drawn = None
-        known = [UNCALIBRATED] * (len(of_a.names) + 1)
-        if not of_a.reason and not of_b.reason:
-            drawn = _draw(of_a, of_b, seed + number)
-            longer = (baseline or {}).get(series)
-            if longer is not None and not longer.reason and _has(longer, of_a.names):
-                known = _calibrate(longer.only(of_a.names), min(len(of_a.sums), len(of_b.sums)), seed)
-        found.append((series, of_a, of_b, drawn, known))
-    tested = [
-        p_value(drawn.change[at], drawn.error[at] * known[at].factor, drawn.freedom[at])
-        for _, _, _, drawn, known in found
-        if drawn is not None
-        for at in range(len(known))
-    ]
-    adjusted = iter(holm(tested))
-    return [_moved(*one, adjusted, margin) for one in found]
+        of_a, of_b = alike(a[series], b[series])
+        drawn = _draw(of_a, of_b, seed + number) if not of_a.reason and not of_b.reason else None
+        mine = (calibrations or {}).get(series, {})
+        found.append((series, of_a, of_b, drawn, [mine.get(name, UNCALIBRATED) for name in (*of_a.names, WHOLE)]))
+    p_stages, p_wholes = (iter(holm(p_values)) for p_values in _tests(found))
+    return [_moved(*one, p_stages, p_wholes, margin) for one in found]
 
 
-def _has(side: Stages, names: Iterable[str]) -> bool:
-    return all(name in side.names or (name == SOURCE and set(SENT) <= set(side.names)) for name in names)
+def _tests(found: Sequence[_Found]) -> tuple[list[float], list[float]]:
+    """Return the probabilities of all stages, and of all wholes: two questions, each adjusted for its number."""
+    of_stages: list[float] = []
+    of_wholes: list[float] = []
+    for _, _, _, drawn, known in found:
+        if drawn is None:
+            continue
+        p_values = [
+            # What is 0 in both samples is no test.
+            p_value(change, error * one.factor, freedom) if change or error else math.nan
+            for change, error, freedom, one in zip(drawn.change, drawn.error, drawn.freedom, known, strict=True)
+        ]
+        of_stages += p_values[:-1]
+        of_wholes += p_values[-1:]
+    return of_stages, of_wholes
 
 
-def _alike(a: Stages, b: Stages) -> tuple[Stages, Stages]:
-    """Return both sides with the stages that both have; an unsplit source on one side is unsplit on both."""
-    names = [name for name in a.names if name in b.names]
+def alike(*sides: Stages) -> list[Stages]:
+    """Return sides with the stages that all have; a source that is unsplit in one is unsplit in all."""
+    names = [name for name in sides[0].names if all(name in side.names for side in sides[1:])]
     if not (SOURCE in names or set(SENT) <= set(names)):
         names = [SOURCE, *(name for name in names if name not in SENT)]
-    return a.only(names), b.only(names)
+    return [side.only(names) for side in sides]
 
 
 def _moved(
@@ -450,14 +468,14 @@ def _moved(
     b: Stages,
     drawn: _Drawn | None,
     known: Sequence[Calibration],
-    adjusted: Iterable[float],
+    p_stages: Iterator[float],
+    p_wholes: Iterator[float],
     margin: float,
 ) -> Moved:
     sizes = (a.count, b.count, (a.sums.shape[0], b.sums.shape[0]))
     if drawn is None:
         side, reason = ("A", a.reason) if a.reason else ("B", b.reason)
         return Moved(series, *sizes, 0, (), None, f"{side}: {reason}")
-    p_values = iter(adjusted)
     is_part = np.array([name != "callback" for name in a.names])
     means = [_with_whole(side.sums.sum(axis=0), side.messages.sum(axis=0), is_part) for side in (a, b)]
     limit = margin * float(means[0][-1])
@@ -466,7 +484,7 @@ def _moved(
     whole_moved = abs(whole_change) > t_limit(drawn.freedom[-1]) * drawn.error[-1] * known[-1].factor
     rows = []
     for at, name in enumerate((*a.names, WHOLE)):
-        p = next(p_values)
+        p = next(p_wholes if name == WHOLE else p_stages)
         change, error, freedom = float(drawn.change[at]), float(drawn.error[at]), float(drawn.freedom[at])
         decision = decide(change, error * known[at].factor, freedom, p, limit)
         share = share_error = math.nan

@@ -25,6 +25,8 @@ from heliograph.monitor.history.studies.stages import (
     Labels,
     Moved,
     Stage,
+    alike,
+    calibrate,
     cause_of,
     stages,
     stages_of,
@@ -79,7 +81,13 @@ def run_stages(args: argparse.Namespace) -> int:
     sent, _, _ = source.read([_of_senders(one) for one in chosen], SENDER_METRICS)
     by = [name for name in SERIES if name not in {*chosen[0].labels, *chosen[1].labels}]
     a, b, baseline = (stages_of(*rows, by) for rows in zip(received, sent, strict=True))
-    moved = stages(a, b, margin=args.margin / 100, baseline=baseline, seed=args.seed)
+    calibrations = {
+        series: calibrate(alike(baseline[series], a[series], b[series])[0], window, args.seed)
+        for series in a
+        if series in b and series in baseline and not baseline[series].reason
+        for window in [min(len(a[series].sums), len(b[series].sums))]
+    }
+    moved = stages(a, b, margin=args.margin / 100, calibrations=calibrations, seed=args.seed)
     done = _Study(
         chosen[0],
         chosen[1],
