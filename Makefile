@@ -35,7 +35,7 @@ build: bootstrap ## install what is missing, build the engine and install heliog
 	@echo "ready: .venv/bin/heliograph"
 
 .PHONY: demo
-demo: bootstrap ## the whole house on this machine, until Ctrl-C (DEMO_SECONDS=30 DEMO_HEADLESS=1: unattended; DEMO_SLOW=enforce: a slow consumer's story; DEMO_STORE=1: a message store)
+demo: bootstrap ## the whole house on this machine, until Ctrl-C (DEMO_SECONDS=30 DEMO_HEADLESS=1: unattended; DEMO_SLOW=enforce: a slow consumer's story; DEMO_STORE=1: a message store; DEMO_BUILDS=2: a build that is slower)
 	@exec $(PY) deploy/demo/demo.py
 
 .PHONY: test

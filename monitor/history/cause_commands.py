@@ -19,11 +19,11 @@ def add_stages(actions: Actions[argparse.ArgumentParser]) -> None:
         "find the stage of latency that moved between two samples",
         "Compare each stage of latency (batch, pace, network, socket, recovery, order, dispatch, callback) of two\n"
         "samples, such as two builds, hosts, links or periods, and name the stage that explains the change.\n\n"
-        "The mean of the whole (submit until the application takes the message) is the sum of the means of its stages,\n"
-        "so each stage has a share of the change. Percentiles do not add: p99 is shown for the stage alone. A verdict\n"
-        "is slower, not slower (by less than the margin, a part of the whole's mean), or cannot say. Limits are those\n"
-        "of `history compare`. Stages need the level of detail 3; at a lower level the answer is: cannot say. A clock\n"
-        "that is off by more than the change makes the network: cannot say.\n\n"
+        "The mean of the whole (submit until the application takes the message) is the sum of the means of its\n"
+        "stages, so each stage has a share of the change. Percentiles do not add: p99 is shown for the stage alone.\n"
+        "A verdict is slower, not slower (by less than the margin, a part of the whole's mean), or cannot say. Limits\n"
+        "are those of `history compare`. Stages need the level of detail 3; at a lower level the answer is: cannot\n"
+        "say. So it is for the network when the clocks may be off by more than the change.\n\n"
         "A selection is a list of LABEL=PATTERN with * and ?, and from=TIME and to=TIME, in UTC or with an offset.\n"
         "Labels: instance, topic, stream, metric, tag, host, build, link, incarnation, level. Series that agree in\n"
         "instance, topic and tag are compared; a label that a selection names need not agree. The part of the source\n"
@@ -41,12 +41,11 @@ def add_blame(actions: Actions[argparse.ArgumentParser]) -> None:
         "blame",
         _blame,
         "divide late messages among host, network and transport",
-        "For each series: the share of the late messages that were recovered (network), that waited for the repair of\n"
-        "earlier ones (waited-for), that coincide with stops of a host (host), and of all others (transport), with\n"
-        "95 % intervals. Stops are the hiccups that instances record (option hiccup_interval). Only late messages that\n"
-        "come and go with them count for the host. A verdict names the cause of more than half, or is mixed, or cannot\n"
-        "say. It needs receivers at level of detail 3 and 30 late messages in five\n"
-        "independent stretches of time.\n\n"
+        "For each series: the share of the late messages that were recovered (network), that waited for the repair\n"
+        "of earlier ones (waited-for), that come and go with stops of a host (host), and of all others (transport),\n"
+        "with 95 % intervals. Stops are the hiccups that instances record (option hiccup_interval). A verdict names\n"
+        "the cause of more than half, or is mixed, or cannot say. It needs receivers at level of detail 3, and 30\n"
+        "late messages in five independent stretches of time.\n\n"
         "A selection is a list of LABEL=PATTERN with * and ?, and from=TIME and to=TIME, in UTC or with an offset.\n"
         "Labels: instance, topic, stream, metric, tag, host, build, link, incarnation, level.",
         "heliograph history blame --spool spool --select 'topic=PRICES.*' --late 1ms",

@@ -36,7 +36,9 @@ MEANS = np.array([10_000.0, 30_000.0, 5_000.0, 0.0, 1_000.0, 4_000.0, 20_000.0])
 SERIES = (("topic", "T"),)
 
 
-def sums_of(seed: int, *, slower: Mapping[str, float] | None = None, intervals: int = 60, memory: float = 0.0) -> Stages:
+def sums_of(
+    seed: int, *, slower: Mapping[str, float] | None = None, intervals: int = 60, memory: float = 0.0
+) -> Stages:
     """Sums of stages whose means wander by a tenth; `slower` adds ns per message to stages."""
     random = np.random.default_rng(seed)
     messages = np.repeat(random.poisson(500, intervals).astype(float)[:, None], len(NAMES), axis=1)

@@ -259,7 +259,7 @@ def blame(late: Late, seed: int = 0) -> Blamed:
     residual = sums[:, 5] * (due - due.mean()) * (rest - usual * late.messages - fitted * due)
     length = max(block_length(column) for column in (*of_share.T, residual))
     blocks = late.late.size // length
-    filled = np.count_nonzero(np.add.reduceat(late.late, np.arange(0, late.late.size, length)))
+    filled = int((np.add.reduceat(late.late, np.arange(0, late.late.size, length)) > 0).sum())
     if min(blocks, filled) < MIN_BLOCKS:
         reason = f"late messages are in {min(blocks, filled)} independent stretches of time; {MIN_BLOCKS} are needed"
         return Blamed(late, (), math.nan, blocks, "cannot say", reason)
@@ -267,7 +267,8 @@ def blame(late: Late, seed: int = 0) -> Blamed:
     drawn, _ = _shares(weights @ sums)
     reach = t_limit(blocks - 1) * np.std(drawn, axis=0, ddof=1)
     low, high = np.clip(shares[0] - reach, 0.0, 1.0), np.clip(shares[0] + reach, 0.0, 1.0)
-    found = [Share(cause, *each) for cause, *each in zip((*CAUSES, "network"), shares[0], low, high, strict=True)]
+    each = zip((*CAUSES, "network"), shares[0], low, high, strict=True)
+    found = [Share(cause, float(share), float(least), float(most)) for cause, share, least, most in each]
     verdict, reason = _decide(found[-1], *found[2:4])
     return Blamed(late, tuple(found[:-1]), float(fitted) if due.any() else math.nan, blocks, verdict, reason)
 

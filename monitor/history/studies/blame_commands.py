@@ -96,7 +96,7 @@ def _blamed_json(one: Blamed) -> dict[str, Any]:
         "late": int(late.late.sum()),
         "intervals": late.late.size,
         "blocks": one.blocks,
-        "shares": [{name: value for name, value in asdict(each).items()} for each in one.shares],
+        "shares": [asdict(each) for each in one.shares],
         "multiple": None if math.isnan(one.multiple) else one.multiple,
         "hosts": list(late.hosts),
         "hosts_unknown": list(late.unknown),

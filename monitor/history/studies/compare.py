@@ -239,9 +239,7 @@ def compare(
             for quantile in quantiles
         ]
         found.append((pair, effect, [replace(raw, error=raw.error * factor) for raw, factor in raws]))
-    adjusted = iter(
-        holm([p_value(raw.log_ratio, raw.error, raw.freedom) for _, _, raws in found for raw in raws])
-    )
+    adjusted = iter(holm([p_value(raw.log_ratio, raw.error, raw.freedom) for _, _, raws in found for raw in raws]))
     return [
         Compared(pair, tuple(_judged(raw, next(adjusted), margin) for raw in raws), effect)
         for pair, effect, raws in found

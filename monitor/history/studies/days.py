@@ -52,7 +52,7 @@ def day_names(table: pa.Table) -> tuple[str, ...]:
 
 
 def choose_rows(table: pa.Table, selection: Selection, metric: Metrics) -> Rows:
-    """Return the rows of a metric, or of several, that a selection chooses. A day that is partly outside its times is left out."""
+    """Return the rows of metrics that a selection chooses. A day that is partly outside its times is left out."""
     hours, days = apart(table)
     touched = choose(days, replace(selection, from_us=selection.from_us - DAY_US + 1), metric)
     begins = touched["ts"].cast(pa.int64())

@@ -271,7 +271,7 @@ def _stages(mine: Mapping[str, _Rows], theirs: Mapping[str, _Rows]) -> Stages:
     called = mine[CALLBACK]
     if called.starts.size:
         columns["callback"] = (_aligned(starts, called)[0], of_total)
-    histograms = {name: (mine | theirs)[metric] for name, metric in HISTOGRAMS.items()}
+    histograms = {name: {**mine, **theirs}[metric] for name, metric in HISTOGRAMS.items()}
     return Stages(
         tuple(columns),
         np.stack([sums for sums, _ in columns.values()], axis=1),
@@ -363,7 +363,9 @@ def _draw(a: Stages, b: Stages, seed: int) -> _Drawn:
         blocks.append(np.array([intervals // length for length in lengths]))
         for at, count in enumerate(blocks[-1]):
             if count < MIN_BLOCKS:
-                reasons[at] = reasons[at] or f"{name} has {count} independent stretches of time; {MIN_BLOCKS} are needed"
+                reasons[at] = (
+                    reasons[at] or f"{name} has {count} independent stretches of time; {MIN_BLOCKS} are needed"
+                )
     return _Drawn(
         means[1] - means[0],
         np.where([bool(reason) for reason in reasons], np.nan, np.hypot(*errors)),
