@@ -21,7 +21,7 @@ from services import Places, Watchers, heliograph
 __all__ = ["BUILDS", "STAGE", "expected", "run_builds", "turns", "wanted_inject"]
 
 BUILDS = ("A", "B")
-WORK_SECONDS = 0.01
+WORK_SECONDS = 0.007
 """Long against the stops of a busy machine, which are noise."""
 STAGE = "dispatch"
 TURN_SECONDS = 3.0
@@ -37,7 +37,7 @@ SHORTEST_INTERVAL = 0.2
 MARGIN = 5.0
 """Increase that does not matter, per cent."""
 START_SECONDS = 15.0
-MOST_INJECTED = 45.0
+MOST_INJECTED = 100.0
 """Per cent; with more, the handler of B could not keep up with the bursts."""
 
 Say = Callable[[str], None]

@@ -5,7 +5,7 @@ the latency stage dispatch. A build whose work takes longer is slower in this st
 
 Prints ``{"ready": ...}`` when it listens; reads "end" (or the end of standard input) and prints its count.
 
-    python handler.py --build A --work 0.01 --endpoint "rmm://239.192.77.1:7500?interface=127.0.0.1"
+    python handler.py --build A --work 0.007 --endpoint "rmm://239.192.77.1:7500?interface=127.0.0.1"
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from feed import heard, quotes
 from heliograph.engine import Instance
 
 TOPIC = "PRICES.FX"
-BURST = 4
+BURST = 6
 """Messages of a burst: the handler takes them one after the other, so the later ones wait."""
-BURST_EVERY = 0.06
+BURST_EVERY = 0.1
 LEVEL = 3
 """Level of detail with the histograms of all stages."""
 
