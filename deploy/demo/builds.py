@@ -28,12 +28,16 @@ TURN_SECONDS = 3.0
 """Turns take about this long."""
 REST_SECONDS = 0.15
 """Pause between turns: the last messages of a turn are taken before the next begins."""
-INTERVALS = 60
+INTERVALS = 120
 """Intervals of each build, about: enough to see how neighbours resemble each other."""
-FEW_INTERVALS = 8
-"""The same in a short demo: each is about a turn's part, and they are taken as independent."""
 SHORTEST_INTERVAL = 0.2
 """Seconds."""
+SHORT_SECONDS = 16.0
+"""A shorter demo has fewer than 40 of the shortest intervals of each build."""
+FEW_INTERVALS = 8
+"""Intervals of each build in a short demo. They are parts of turns, and are taken as independent."""
+STOP = "10ms"
+"""Intervals in which the machine stopped for this time are left out, except in a short demo."""
 MARGIN = 5.0
 """Increase that does not matter, per cent."""
 START_SECONDS = 15.0
@@ -67,8 +71,9 @@ def turns(seconds: float) -> list[tuple[str, float]]:
 
 def interval_of(seconds: float) -> float:
     """Return the length of the recorded intervals in seconds."""
-    usual = seconds / len(BUILDS) / INTERVALS
-    return usual if usual >= SHORTEST_INTERVAL else seconds / len(BUILDS) / FEW_INTERVALS
+    if seconds < SHORT_SECONDS:
+        return seconds / len(BUILDS) / FEW_INTERVALS
+    return max(SHORTEST_INTERVAL, seconds / len(BUILDS) / INTERVALS)
 
 
 def expected(inject: float) -> str | None:
@@ -138,14 +143,15 @@ def run_builds(
     if fallen := children.fallen():
         say(f"{fallen[0].name} ended badly:\n{fallen[0].last_words()}")
         return False
-    return _verdict(Watchers(children, places, say), places, spool, record, inject, say)
+    stops = (f"--without-stops={STOP}",) if seconds >= SHORT_SECONDS else ()
+    return _verdict(Watchers(children, places, say), places, spool, (f"--interval={record}", *stops), inject, say)
 
 
-def _verdict(watchers: Watchers, places: Places, spool: Path, interval: float, inject: float, say: Say) -> bool:
+def _verdict(watchers: Watchers, places: Places, spool: Path, options: Sequence[str], inject: float, say: Say) -> bool:
     """Roll the spool up, compare the builds, and print the result."""
     rollup = heliograph("history", "rollup", "--no-spark", f"--spool={spool}", f"--history={places.out / 'history'}")
     a, b = (f"build={build}" for build in BUILDS)
-    words = (f"--a={a}", f"--b={b}", f"--margin={MARGIN}", f"--interval={interval}")
+    words = (f"--a={a}", f"--b={b}", f"--margin={MARGIN}", *options)
     study = heliograph("history", "stages", f"--spool={spool}", *words)
     if not (watchers.job("rollup", rollup) and watchers.job("stages", study)):
         return False

@@ -32,6 +32,12 @@ def add_stages(actions: Actions[argparse.ArgumentParser]) -> None:
     )
     add_source(parser)
     add_sides(parser, "a", "b")
+    parser.add_argument(
+        "--without-stops",
+        metavar="DURATION",
+        help="leave out intervals in which a receiver's host stopped all processes for this time, such as 5ms "
+        "(hiccups), in both samples",
+    )
 
 
 def add_blame(actions: Actions[argparse.ArgumentParser]) -> None:

@@ -162,6 +162,7 @@ def rows_of(build: str, first_hour: int, *, network: float, recovered: int, leve
                 at_s=3600 * (first_hour + number / PER_HOUR),
                 seq=number * 10 + at,
                 source=build,
+                host="h1",
                 metric=metric,
                 instance="quoter" if metric.startswith("transmitter") else "handler",
                 build=build,
@@ -233,6 +234,32 @@ def test_without_the_histograms_of_level_3_it_cannot_say(spool: Path, capsys: py
     assert series["reason"] == "B: histograms of network and recovery have 0% of the messages; they need level 3"
     with pytest.raises(UserError, match="no interval of receiver_total_latency is selected by 'build=z'"):
         run("stages", "--spool", spool, "--a", "build=a", "--b", "build=z")
+
+
+def test_intervals_in_which_the_host_stopped_are_left_out(
+    spool: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Build b stops in half of its intervals; another host stops always, which does not matter."""
+    rows = rows_of("a", 0, network=30, recovered=0) + rows_of("b", 24, network=30, recovered=0)
+    starts = sorted({row.ts_ns for row in rows})
+    for number, ts_ns in enumerate(starts):
+        is_stopped = number >= len(starts) // 2 and number % 2 == 0
+        for host, longest in (("h1", 9_000_000 if is_stopped else 60_000), ("h2", 9_000_000)):
+            row = interval([50_000, longest], seq=number, source=host, host=host, metric="instance_host_hiccup", topic="")
+            rows.append(replace(row, ts_ns=ts_ns))
+    write_spool(tmp_path, rows, "s0", 0)
+    found = study(
+        capsys, "--spool", tmp_path, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms", "--margin", "20"
+    )
+    half = HOURS * PER_HOUR // 2
+    assert found["stops"] == {
+        "limit_ns": 5_000_000,
+        "a": {"left_out": 0, "intervals": 2 * half},
+        "b": {"left_out": half, "intervals": 2 * half},
+    }
+    assert (found["verdict"], found["series"][0]["b"]["intervals"]) == ("not slower", half)  # type: ignore[index]
+    with pytest.raises(UserError, match="--without-stops: no hiccups of the hosts of 'build=a' are recorded"):
+        run("stages", "--spool", spool, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms")
 
 
 def test_the_hours_of_a_history_give_the_same_means(

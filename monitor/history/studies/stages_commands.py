@@ -8,14 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.actions import report_problems
 from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.studies.blame import HICCUPS
 from heliograph.monitor.history.studies.bootstrap import check_installed
 from heliograph.monitor.history.studies.days import Note, note_lines
 from heliograph.monitor.history.studies.lines import notes_json, series_name
-from heliograph.monitor.history.studies.samples import Selection, parse_selection
+from heliograph.monitor.history.studies.objectives import parse_duration
+from heliograph.monitor.history.studies.samples import PAIR, Selection, parse_selection
 from heliograph.monitor.history.studies.sources import Source
 from heliograph.monitor.history.studies.stages import (
     METRICS,
@@ -42,6 +47,16 @@ OF_RECEIVERS = ("instance", "link", "stream", "host", "incarnation")
 
 
 @dataclass(frozen=True, slots=True)
+class _Stops:
+    """Periods that are left out because a host stopped in them."""
+
+    limit_ns: int
+    left_out: tuple[int, ...]
+    """Of A, of B, and of the baseline."""
+    of: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Study:
     """A finished comparison, with everything that its output says."""
 
@@ -52,6 +67,7 @@ class _Study:
     only_a: Sequence[Labels]
     only_b: Sequence[Labels]
     notes: Sequence[Note]
+    stops: _Stops | None
 
     @property
     def verdict(self) -> str:
@@ -78,6 +94,9 @@ def run_stages(args: argparse.Namespace) -> int:
     for selection, rows in zip(chosen, received, strict=True):
         if TOTAL not in rows["metric"].to_pylist():
             raise UserError(f"{source.name}: no interval of {TOTAL} is selected by {selection.text!r}")
+    stops = None
+    if args.without_stops:
+        received, stops = _without_stops(source, chosen, received, parse_duration(args.without_stops))
     sent, _, _ = source.read([_of_senders(one) for one in chosen], SENDER_METRICS)
     by = [name for name in SERIES if name not in {*chosen[0].labels, *chosen[1].labels}]
     a, b, baseline = (stages_of(*rows, by) for rows in zip(received, sent, strict=True))
@@ -96,6 +115,7 @@ def run_stages(args: argparse.Namespace) -> int:
         [series for series in a if series not in b],
         [series for series in b if series not in a],
         notes,
+        stops,
     )
     print(_json(done) if args.json else "\n".join(_lines(done)), flush=True)
     return 1 if report_problems(problems) else 0
@@ -105,6 +125,28 @@ def _of_senders(selection: Selection) -> Selection:
     return replace(
         selection, labels={name: value for name, value in selection.labels.items() if name not in OF_RECEIVERS}
     )
+
+
+def _without_stops(
+    source: Source, chosen: Sequence[Selection], received: Sequence[pa.Table], limit_ns: int
+) -> tuple[list[pa.Table], _Stops]:
+    """Return the rows of the periods in which no host of the receivers stopped for `limit_ns` or longer."""
+    hiccups, _, _ = source.read([replace(one, labels={}) for one in chosen], HICCUPS, (*PAIR, "host"))
+    kept, left_out, of = [], [], []
+    for selection, rows, stopped in zip(chosen, received, hiccups, strict=True):
+        # A host is empty where the rows of a period are of several.
+        hosts = pa.array([host for host in pc.unique(rows["host"]).to_pylist() if host], pa.string())
+        mine = stopped.filter(pc.is_in(stopped["host"], hosts)) if len(hosts) else stopped
+        if not mine.num_rows:
+            raise UserError(f"--without-stops: no hiccups of the hosts of {selection.text!r} are recorded")
+        times = pc.unique(mine.filter(pc.greater_equal(mine["max"], limit_ns))["ts"])
+        calm = rows.filter(pc.invert(pc.is_in(rows["ts"], times)))
+        kept.append(calm)
+        of.append(len(pc.unique(rows["ts"])))
+        left_out.append(of[-1] - len(pc.unique(calm["ts"])))
+        if not calm.num_rows:
+            raise UserError(f"--without-stops: the hosts of {selection.text!r} stopped in each interval")
+    return kept, _Stops(limit_ns, tuple(left_out), tuple(of))
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
@@ -125,6 +167,9 @@ def _lines(done: _Study) -> Iterator[str]:
         yield from (f"{_name(series)}: only in {side}" for series in alone)
     yield from note_lines(done.notes)
     yield ""
+    if done.stops is not None:
+        a, b = (f"{out:,} of {of:,}" for out, of in zip(done.stops.left_out[:2], done.stops.of[:2], strict=True))
+        yield f"left out: intervals in which a host stopped for {duration(done.stops.limit_ns)}: A {a}, B {b}"
     yield "Means add: a share is a part of the change of the mean. Percentiles do not add; p99 is of the stage alone."
     yield printable(f"verdict: {_verdict(done)}")
 
@@ -200,8 +245,14 @@ def _json(done: _Study) -> str:
             "only_a": [dict(series) for series in done.only_a],
             "only_b": [dict(series) for series in done.only_b],
             "notes": notes_json(done.notes),
+            "stops": None if done.stops is None else _stops_json(done.stops),
         }
     )
+
+
+def _stops_json(stops: _Stops) -> dict[str, Any]:
+    sides = zip(("a", "b"), stops.left_out, stops.of, strict=False)  # without the baseline
+    return {"limit_ns": stops.limit_ns, **{side: {"left_out": out, "intervals": of} for side, out, of in sides}}
 
 
 def _moved_json(one: Moved, done: _Study) -> dict[str, Any]:
