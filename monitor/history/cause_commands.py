@@ -36,7 +36,7 @@ def add_stages(actions: Actions[argparse.ArgumentParser]) -> None:
         "--without-stops",
         metavar="DURATION",
         help="leave out intervals in which a receiver's host stopped all processes for this time, such as 5ms "
-        "(hiccups), in both samples",
+        "(hiccups), and the next ones, in both samples",
     )
 
 

@@ -249,7 +249,7 @@ def test_intervals_in_which_the_host_stopped_are_left_out(
             rows.append(replace(row, ts_ns=ts_ns))
     write_spool(tmp_path, rows, "s0", 0)
     found = study(
-        capsys, "--spool", tmp_path, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms", "--margin", "20"
+        capsys, "--spool", tmp_path, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms"
     )
     half = HOURS * PER_HOUR // 2
     assert found["stops"] == {
@@ -257,7 +257,7 @@ def test_intervals_in_which_the_host_stopped_are_left_out(
         "a": {"left_out": 0, "intervals": 2 * half},
         "b": {"left_out": half, "intervals": 2 * half},
     }
-    assert (found["verdict"], found["series"][0]["b"]["intervals"]) == ("not slower", half)  # type: ignore[index]
+    assert found["series"][0]["b"]["intervals"] == half  # type: ignore[index]
     with pytest.raises(UserError, match="--without-stops: no hiccups of the hosts of 'build=a' are recorded"):
         run("stages", "--spool", spool, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms")
 

@@ -57,9 +57,16 @@ class Source:
             rows = choose_rows(whole, selection, metrics)
             days |= {ts.date().isoformat() for ts in rows.days["ts"].to_pylist()}
             days |= {day for note in rows.notes for day in note.days}
-            tables.append(merge(rows.hours, round(period_s * 1_000_000) // HOUR_US * HOUR_US, final=False, by=by)[0])
+            tables.append(merge(rows.hours, self.period_us, final=False, by=by)[0])
         notes = (Note("left out: this study needs intervals", tuple(sorted(days))),) if days else ()
         return tables, [(one, 0) for one in broken], notes
+
+    @property
+    def period_us(self) -> int:
+        """Length of a period, microseconds."""
+        if self.history is None:
+            return round((self.interval_s or SPOOL_SECONDS) * 1_000_000)
+        return round((self.interval_s or HOUR_SECONDS) * 1_000_000) // HOUR_US * HOUR_US
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -130,7 +131,10 @@ def _of_senders(selection: Selection) -> Selection:
 def _without_stops(
     source: Source, chosen: Sequence[Selection], received: Sequence[pa.Table], limit_ns: int
 ) -> tuple[list[pa.Table], _Stops]:
-    """Return the rows of the periods in which no host of the receivers stopped for `limit_ns` or longer."""
+    """Return the rows of the periods in which no host of the receivers stopped for `limit_ns` or longer.
+
+    The period after a stop, in which queues become empty again, is left out too.
+    """
     hiccups, _, _ = source.read([replace(one, labels={}) for one in chosen], HICCUPS, (*PAIR, "host"))
     kept, left_out, of = [], [], []
     for selection, rows, stopped in zip(chosen, received, hiccups, strict=True):
@@ -139,8 +143,9 @@ def _without_stops(
         mine = stopped.filter(pc.is_in(stopped["host"], hosts)) if len(hosts) else stopped
         if not mine.num_rows:
             raise UserError(f"--without-stops: no hiccups of the hosts of {selection.text!r} are recorded")
-        times = pc.unique(mine.filter(pc.greater_equal(mine["max"], limit_ns))["ts"])
-        calm = rows.filter(pc.invert(pc.is_in(rows["ts"], times)))
+        stops = pc.unique(mine.filter(pc.greater_equal(mine["max"], limit_ns))["ts"].cast(pa.int64())).to_numpy()
+        times = pa.array(np.union1d(stops, stops + source.period_us), pa.int64())
+        calm = rows.filter(pc.invert(pc.is_in(rows["ts"].cast(pa.int64()), times)))
         kept.append(calm)
         of.append(len(pc.unique(rows["ts"])))
         left_out.append(of[-1] - len(pc.unique(calm["ts"])))
