@@ -13,6 +13,7 @@ import pytest
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import write_spool
 from heliograph.monitor.history.schema import LatencyInterval
+from heliograph.monitor.history.studies.blame import HICCUPS
 from heliograph.monitor.history.studies.bootstrap import Calibration
 from heliograph.monitor.history.studies.samples import PAIR, parse_selection
 from heliograph.monitor.history.studies.sources import Source
@@ -245,12 +246,12 @@ def test_intervals_in_which_the_host_stopped_are_left_out(
     for number, ts_ns in enumerate(starts):
         is_stopped = number >= len(starts) // 2 and number % 2 == 0
         for host, longest in (("h1", 9_000_000 if is_stopped else 60_000), ("h2", 9_000_000)):
-            row = interval([50_000, longest], seq=number, source=host, host=host, metric="instance_host_hiccup", topic="")
+            row = interval(
+                [50_000, longest], seq=number, source=host, host=host, metric="instance_host_hiccup", topic=""
+            )
             rows.append(replace(row, ts_ns=ts_ns))
     write_spool(tmp_path, rows, "s0", 0)
-    found = study(
-        capsys, "--spool", tmp_path, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms"
-    )
+    found = study(capsys, "--spool", tmp_path, "--a", "build=a", "--b", "build=b", "--without-stops", "5ms")
     half = HOURS * PER_HOUR // 2
     assert found["stops"] == {
         "limit_ns": 5_000_000,
