@@ -13,7 +13,6 @@ import pytest
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import write_spool
 from heliograph.monitor.history.schema import LatencyInterval
-from heliograph.monitor.history.studies.blame import HICCUPS
 from heliograph.monitor.history.studies.bootstrap import Calibration
 from heliograph.monitor.history.studies.samples import PAIR, parse_selection
 from heliograph.monitor.history.studies.sources import Source
