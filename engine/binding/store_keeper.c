@@ -3,7 +3,11 @@
 
 #include <heliograph/heliograph.h>
 
+#include "base/error.h"
 #include "keep/keeper.h"
+
+/* Holes that are shown at a time. */
+enum { HOLES = 64 };
 
 typedef struct store_keeper {
     PyObject_HEAD helio_instance *instance;
@@ -26,12 +30,14 @@ static bool enter(store_keeper *self) {
 
 static PyObject *counts_row(const helio_keeper_counts *counts, const char *reason) {
     return Py_BuildValue(
-        "(KKKKKKKKKKs)", (unsigned long long)counts->streams,
+        "(KKKKKKKKKKKKKKs)", (unsigned long long)counts->streams,
         (unsigned long long)counts->messages_received, (unsigned long long)counts->messages_kept,
         (unsigned long long)counts->messages_repeated, (unsigned long long)counts->messages_refused,
         (unsigned long long)counts->messages_lost, (unsigned long long)counts->messages_waiting,
         (unsigned long long)counts->bytes_kept, (unsigned long long)counts->bytes_written,
-        (unsigned long long)counts->segments_removed, reason);
+        (unsigned long long)counts->segments_removed, (unsigned long long)counts->holes_open,
+        (unsigned long long)counts->messages_fetched, (unsigned long long)counts->messages_given_up,
+        (unsigned long long)counts->fetch_failures, reason);
 }
 
 static int close_keeper(store_keeper *self, helio_keeper_counts *last) {
@@ -154,6 +160,108 @@ static PyObject *keeper_show_service(store_keeper *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *keeper_use_peers(store_keeper *self, PyObject *unused) {
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    helio_keeper_use_peers(self->keeper);
+    self->is_busy = false;
+    Py_RETURN_NONE;
+}
+
+static PyObject *keeper_holes(store_keeper *self, PyObject *unused) {
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    helio_keeper_hole holes[HOLES];
+    const size_t count = helio_keeper_holes(self->keeper, holes, HOLES);
+    self->is_busy = false;
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        const helio_keeper_hole *hole = &holes[i];
+        PyObject *row =
+            Py_BuildValue("(y#is#KK)", hole->tsi.gsi, (Py_ssize_t)HELIO_GSI_BYTES, hole->tsi.port,
+                          hole->topic, (Py_ssize_t)hole->topic_bytes,
+                          (unsigned long long)hole->first, (unsigned long long)hole->last);
+        if (!row) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+        }
+    }
+    return list;
+}
+
+/* A stream and a topic of the arguments. */
+typedef struct hole_arguments {
+    const char *gsi, *topic;
+    Py_ssize_t gsi_bytes, topic_bytes;
+    unsigned short port;
+    helio_tsi tsi;
+} hole_arguments;
+
+static bool is_stream(hole_arguments *hole) {
+    if (hole->gsi_bytes != HELIO_GSI_BYTES) {
+        PyErr_SetString(PyExc_ValueError, "a GSI has 6 bytes");
+        return false;
+    }
+    memcpy(hole->tsi.gsi, hole->gsi, HELIO_GSI_BYTES);
+    hole->tsi.port = hole->port;
+    return true;
+}
+
+static PyObject *keeper_fill(store_keeper *self, PyObject *args) {
+    hole_arguments hole;
+    const char *batch;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(args, "y#Hs#y#:fill", &hole.gsi, &hole.gsi_bytes, &hole.port, &hole.topic,
+                          &hole.topic_bytes, &batch, &size) ||
+        !is_stream(&hole) || !enter(self)) {
+        return NULL;
+    }
+    helio_keeper_filled filled;
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_keeper_fill(self->keeper, &hole.tsi, hole.topic, (size_t)hole.topic_bytes, batch,
+                              (size_t)size, &filled);
+    Py_END_ALLOW_THREADS;
+    self->is_busy = false;
+    if (error == HELIO_ERR_OPTION) {
+        return PyErr_Format(PyExc_ValueError, "%s", helio_error_sentence());
+    }
+    if (error) {
+        return store_raise(error);
+    }
+    return Py_BuildValue("(KKO)", (unsigned long long)filled.kept, (unsigned long long)filled.found,
+                         filled.is_blocked ? Py_True : Py_False);
+}
+
+static PyObject *keeper_give_up(store_keeper *self, PyObject *args) {
+    hole_arguments hole;
+    unsigned long long until;
+    if (!PyArg_ParseTuple(args, "y#Hs#K:give_up", &hole.gsi, &hole.gsi_bytes, &hole.port,
+                          &hole.topic, &hole.topic_bytes, &until) ||
+        !is_stream(&hole) || !enter(self)) {
+        return NULL;
+    }
+    const int is_given_up =
+        helio_keeper_give_up(self->keeper, &hole.tsi, hole.topic, (size_t)hole.topic_bytes, until);
+    self->is_busy = false;
+    return PyBool_FromLong(is_given_up);
+}
+
+static PyObject *keeper_show_failures(store_keeper *self, PyObject *args) {
+    unsigned long long failures;
+    if (!PyArg_ParseTuple(args, "K:show_failures", &failures) || !enter(self)) {
+        return NULL;
+    }
+    helio_keeper_show_failures(self->keeper, failures);
+    self->is_busy = false;
+    Py_RETURN_NONE;
+}
+
 static PyObject *keeper_close(store_keeper *self, PyObject *unused) {
     (void)unused;
     if (!self->keeper) {
@@ -174,6 +282,17 @@ static PyMethodDef methods[] = {
      "step(timeout_ns): keep what has arrived; returns the number of messages."},
     {"show_service", (PyCFunction)keeper_show_service, METH_VARARGS,
      "show_service(readers, requests, refused, aborted, bytes_sent, restarts): set statistics."},
+    {"use_peers", (PyCFunction)keeper_use_peers, METH_NOARGS,
+     "Other stores may have what this one lacks: to be called before the first step."},
+    {"holes", (PyCFunction)keeper_holes, METH_NOARGS,
+     "Open holes, the oldest first: GSI, port, topic, first and last number."},
+    {"fill", (PyCFunction)keeper_fill, METH_VARARGS,
+     "fill(gsi, port, topic, batch): keep what a hole lacks; returns the messages kept, the number "
+     "after a gap of the batch (0: none), and whether to give the batch again later."},
+    {"give_up", (PyCFunction)keeper_give_up, METH_VARARGS,
+     "give_up(gsi, port, topic, until): no store has the messages of the hole before `until`."},
+    {"show_failures", (PyCFunction)keeper_show_failures, METH_VARARGS,
+     "show_failures(count): set the statistic fetch_failures."},
     {"look", (PyCFunction)keeper_look, METH_NOARGS, "Counts, and why it is blocked."},
     {"close", (PyCFunction)keeper_close, METH_NOARGS,
      "Write and acknowledge what it has, and stop; returns the final counts."},

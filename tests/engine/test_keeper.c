@@ -27,29 +27,42 @@ static uint64_t sent;
 /* ---- a disk that fails ---- */
 
 static bool is_full, fails_to_sync;
+/* Calls until it does nothing any more, as after a kill; -1: never. */
+static int calls_left;
+
+static bool is_dead(void) {
+    calls_left -= calls_left > 0;
+    errno = EIO;
+    return calls_left == 0;
+}
 
 static int disk_create(void *context, int at, const char *name, int flags) {
-    return helio_store_system.create(context, at, name, flags);
+    return is_dead() ? -1 : helio_store_system.create(context, at, name, flags);
 }
 
 static ssize_t disk_write(void *context, int file, const void *bytes, size_t count, off_t at) {
     (void)context;
+    if (calls_left == 1) { /* within a write */
+        (void)!pwrite(file, bytes, count / 2, at);
+    }
+    if (is_dead()) {
+        return -1;
+    }
     errno = ENOSPC;
     return is_full ? -1 : pwrite(file, bytes, count, at);
 }
 
 static int disk_sync(void *context, int file) {
     (void)context, (void)file;
-    errno = EIO;
-    return fails_to_sync ? -1 : 0;
+    return is_dead() || fails_to_sync ? -1 : 0;
 }
 
 static int disk_truncate(void *context, int file, off_t bytes) {
-    return helio_store_system.truncate(context, file, bytes);
+    return is_dead() ? -1 : helio_store_system.truncate(context, file, bytes);
 }
 
 static int disk_remove(void *context, int at, const char *name) {
-    return helio_store_system.remove(context, at, name);
+    return is_dead() ? -1 : helio_store_system.remove(context, at, name);
 }
 
 static const helio_store_os disk = {NULL,      disk_create,   disk_write,
@@ -57,15 +70,25 @@ static const helio_store_os disk = {NULL,      disk_create,   disk_write,
 
 /* ---- a source and a keeper ---- */
 
-static void remove_folder(void) {
-    DIR *listing = opendir(folder);
+static void remove_files(const char *path) {
+    DIR *listing = opendir(path);
     for (const struct dirent *entry; listing && (entry = readdir(listing));) {
         unlinkat(dirfd(listing), entry->d_name, 0);
     }
     if (listing) {
         closedir(listing);
     }
-    rmdir(folder);
+    rmdir(path);
+}
+
+static void remove_folder(void) {
+    static const char *const inner[] = {"ahead", "peer"};
+    for (int i = 0; i < 2; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "%s/%s", folder, inner[i]);
+        remove_files(path);
+    }
+    remove_files(folder);
 }
 
 static helio_instance *instance_of(const char *name) {
@@ -98,17 +121,18 @@ static void close_keeper(void) {
     keeping = NULL;
 }
 
+static const char *source_options = "acks=1&send_window=64&linger=0";
+
 static void begin(void) {
     snprintf(folder, sizeof folder, "/tmp/helio-keeper-XXXXXX");
     CHECK(mkdtemp(folder) != NULL);
     snprintf(endpoint, sizeof endpoint, "rmm://239.192.33.7:%u?interface=127.0.0.1&ttl=0",
              (unsigned)(20000 + getpid() % 20000 + groups++));
     is_full = fails_to_sync = false;
+    calls_left = -1;
     sent = 0;
     sending = instance_of("source");
-    CHECK_EQUAL(helio_transmitter_create(sending, endpoint, "T", "acks=1&send_window=64&linger=0",
-                                         &transmitter),
-                0);
+    CHECK_EQUAL(helio_transmitter_create(sending, endpoint, "T", source_options, &transmitter), 0);
 }
 
 static void end(void) {
@@ -176,8 +200,8 @@ static helio_tsi stream_of_source(void) {
     return tsi;
 }
 
-/* The files have the messages 0 to sent - 1, each once, in order. */
-static void check_files(void) {
+/* The files have messages from 0, each once, in order.  Returns how many. */
+static uint64_t count_files(void) {
     const helio_tsi tsi = stream_of_source();
     helio_store_reader *reader;
     CHECK_EQUAL(helio_store_reader_open(folder, &tsi, HELIO_STORE_BY_POSITION,
@@ -196,7 +220,12 @@ static void check_files(void) {
         next++;
     }
     helio_store_reader_close(reader);
-    CHECK_EQUAL(next, sent);
+    return next;
+}
+
+/* The files have the messages 0 to sent - 1, each once, in order. */
+static void check_files(void) {
+    CHECK_EQUAL(count_files(), sent);
 }
 
 /* ---- tests ---- */
@@ -266,6 +295,158 @@ static void messages_that_the_files_have_are_recognized(void) {
     CHECK(is_acked());
     check_files();
     end();
+}
+
+/* ---- catching up ---- */
+
+enum { BEFORE = 20, LIVE = 10, PEER = BEFORE + 4 * LIVE };
+
+/* Another store, which has all messages. */
+static void make_peer(char path[96]) {
+    snprintf(path, 96, "%s/peer", folder);
+    CHECK_EQUAL(mkdir(path, 0750), 0);
+    helio_store_options options = small_batches();
+    options.batch_bytes = 300;
+    helio_store *store;
+    helio_store_stream *stream;
+    const helio_tsi tsi = stream_of_source();
+    CHECK_EQUAL(helio_store_open(path, &options, NULL, &store), 0);
+    CHECK_EQUAL(helio_store_stream_open(store, &tsi, "", &stream), 0);
+    for (uint64_t i = 0; i < PEER; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "message %06llu", (unsigned long long)i);
+        const helio_store_message message = {.topic = "T",
+                                             .topic_bytes = 1,
+                                             .number = i,
+                                             .submit_ns = 1,
+                                             .receive_ns = 2,
+                                             .payload = text,
+                                             .bytes = strlen(text)};
+        uint64_t position;
+        CHECK_EQUAL(helio_store_append(stream, &message, 0, &position), 0);
+    }
+    CHECK_EQUAL(helio_store_close(store), 0);
+}
+
+/* Gives the keeper the batches of the peer; errors are those of a dead disk. */
+static void fill_from(const char *peer) {
+    const helio_tsi tsi = stream_of_source();
+    helio_store_reader *reader;
+    const uint8_t *batch;
+    size_t bytes;
+    CHECK_EQUAL(helio_store_reader_open(peer, &tsi, HELIO_STORE_BY_NUMBER,
+                                        (helio_store_span){0, UINT64_MAX}, &reader),
+                0);
+    while (helio_store_reader_batch(reader, "T", 1, &batch, &bytes) == 1) {
+        helio_keeper_filled filled;
+        (void)helio_keeper_fill(keeper, &tsi, "T", 1, batch, bytes, &filled);
+        (void)helio_keeper_step(keeper, 0);
+        helio_instance_poll(sending);
+    }
+    helio_store_reader_close(reader);
+}
+
+/* Live messages, which wait for those before them. */
+static void live(void) {
+    send(LIVE);
+    for (int i = 0; i < 20; i++) {
+        (void)helio_keeper_step(keeper, 100000);
+        helio_instance_poll(sending);
+    }
+}
+
+/* A kill at the call of this number.  Returns whether there was one. */
+static bool catch_up_killed_at(int call) {
+    begin();
+    char peer[96];
+    make_peer(peer);
+    send(BEFORE);
+    const helio_store_options options = small_batches();
+    calls_left = call;
+    keeping = instance_of("store");
+    if (helio_keeper_create(keeping, folder, &options, &disk, &keeper) == 0) {
+        CHECK_EQUAL(helio_keeper_add(keeper, endpoint, "T", NULL), 0);
+        helio_keeper_use_peers(keeper);
+        live();
+        fill_from(peer);
+        live();
+        (void)helio_keeper_close(keeper, NULL);
+    }
+    const bool is_killed = calls_left == 0;
+    calls_left = -1;
+    helio_instance_destroy(keeping);
+    open_keeper(&options);
+    helio_keeper_use_peers(keeper);
+    CHECK(count_files() <= sent); /* whole, without a gap */
+    live();
+    for (int i = 0; i < 10 && count_files() < sent; i++) {
+        fill_from(peer);
+        run_for(3 * HELIO_MILLISECOND);
+    }
+    check_files();
+    CHECK_EQUAL(helio_keeper_look(keeper).messages_given_up, 0);
+    CHECK(keeper->behind == NULL);
+    end();
+    return is_killed;
+}
+
+static void a_kill_at_any_call_of_a_catch_up_leaves_whole_prefixes(void) {
+    const char *acked = source_options;
+    source_options = "linger=0";
+    int calls = 1;
+    while (catch_up_killed_at(calls)) {
+        calls++;
+    }
+    CHECK(calls > 20);
+    source_options = acked;
+}
+
+static void bytes_that_are_no_batch_and_other_batches_fill_nothing(void) {
+    const char *acked = source_options;
+    source_options = "linger=0";
+    begin();
+    char peer[96];
+    make_peer(peer);
+    send(BEFORE);
+    const helio_store_options options = small_batches();
+    open_keeper(&options);
+    helio_keeper_use_peers(keeper);
+    live();
+    const helio_tsi tsi = stream_of_source(), other = {{1}, 2};
+    helio_store_reader *reader;
+    const uint8_t *batch;
+    size_t bytes;
+    CHECK_EQUAL(helio_store_reader_open(peer, &tsi, HELIO_STORE_BY_NUMBER,
+                                        (helio_store_span){BEFORE - 2, UINT64_MAX}, &reader),
+                0);
+    CHECK_EQUAL(helio_store_reader_batch(reader, "T", 1, &batch, &bytes), 1);
+    helio_keeper_filled filled;
+    uint8_t wrong[HELIO_STORE_HEAD_BYTES + 400];
+    CHECK(bytes <= sizeof wrong);
+    for (size_t i = 0; i < bytes; i++) {
+        memcpy(wrong, batch, bytes);
+        wrong[i] ^= 1;
+        CHECK_EQUAL(helio_keeper_fill(keeper, &tsi, "T", 1, wrong, bytes, &filled),
+                    HELIO_ERR_OPTION);
+        CHECK_EQUAL(helio_keeper_fill(keeper, &tsi, "T", 1, batch, i, &filled), HELIO_ERR_OPTION);
+    }
+    CHECK_EQUAL(helio_keeper_fill(keeper, &other, "T", 1, batch, bytes, &filled), 0);
+    CHECK_EQUAL(filled.kept + filled.found, 0);
+    CHECK_EQUAL(helio_keeper_fill(keeper, &tsi, "U", 1, batch, bytes, &filled), 0);
+    CHECK_EQUAL(filled.kept + filled.found, 0);
+    /* A batch of the middle shows a gap before it. */
+    CHECK_EQUAL(helio_keeper_fill(keeper, &tsi, "T", 1, batch, bytes, &filled), 0);
+    CHECK_EQUAL(filled.kept, 0);
+    CHECK(filled.found > 0 && filled.found < BEFORE);
+    helio_store_reader_close(reader);
+    helio_keeper_hole hole;
+    CHECK_EQUAL(helio_keeper_holes(keeper, &hole, 1), 1);
+    CHECK_EQUAL(hole.first, 0);
+    CHECK_EQUAL(hole.last, BEFORE - 1);
+    fill_from(peer);
+    check_files();
+    end();
+    source_options = acked;
 }
 
 static void a_full_disk_stops_the_source_and_loses_nothing(void) {
@@ -398,6 +579,8 @@ int main(void) {
     RUN(what_is_received_is_written_and_then_acknowledged);
     RUN(nothing_is_acknowledged_before_it_is_durable);
     RUN(messages_that_the_files_have_are_recognized);
+    RUN(a_kill_at_any_call_of_a_catch_up_leaves_whole_prefixes);
+    RUN(bytes_that_are_no_batch_and_other_batches_fill_nothing);
     RUN(a_full_disk_stops_the_source_and_loses_nothing);
     RUN(after_a_failed_fsync_the_store_has_to_be_opened_again);
     RUN(a_stream_without_messages_is_closed_and_comes_back);

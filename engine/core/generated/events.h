@@ -80,6 +80,9 @@ typedef enum helio_event_id {
     HELIO_EVENT_STORE_BLOCKED = 181,
     HELIO_EVENT_STORE_RESUMED = 182,
     HELIO_EVENT_STORE_SEGMENTS_REMOVED = 183,
+    HELIO_EVENT_STORE_HOLE_OPENED = 184,
+    HELIO_EVENT_STORE_HOLE_FILLED = 185,
+    HELIO_EVENT_STORE_HOLE_GIVEN_UP = 186,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -157,6 +160,9 @@ typedef enum helio_event_id {
     X(STORE_OPENED, store_opened, 180, INFO, "", "A message store began to keep messages.") \
     X(STORE_BLOCKED, store_blocked, 181, ERROR, "failures", "A message store cannot write, for instance because the disk is full. It takes no more messages and repeats the write. Sources that need its acknowledgement wait.") \
     X(STORE_RESUMED, store_resumed, 182, INFO, "milliseconds", "A message store that was blocked writes again.") \
-    X(STORE_SEGMENTS_REMOVED, store_segments_removed, 183, INFO, "segments", "Retention removed the oldest segments of a message store.")
+    X(STORE_SEGMENTS_REMOVED, store_segments_removed, 183, INFO, "segments", "Retention removed the oldest segments of a message store.") \
+    X(STORE_HOLE_OPENED, store_hole_opened, 184, WARNING, "first,last", "A message store lacks messages of a topic and fetches them from other stores. Newer messages wait in files of their own.") \
+    X(STORE_HOLE_FILLED, store_hole_filled, 185, INFO, "fetched", "A topic of a message store has caught up: no message is missing, and none waits.") \
+    X(STORE_HOLE_GIVEN_UP, store_hole_given_up, 186, ERROR, "first,last", "No other store has messages that a message store lacks. Its files keep a gap.")
 
 #endif

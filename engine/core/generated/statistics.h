@@ -931,6 +931,10 @@ enum { /* indexes of a incident's histograms */
     X(service_requests_aborted, COUNTER, "", 0, "service_requests_aborted", "", "", "Connections of subscribers that ended or stood still before their last answer.") \
     X(service_bytes_sent, COUNTER, "bytes", 0, "service_bytes_sent", "", "", "Bytes of batches that its service has sent to subscribers.") \
     X(service_restarts, COUNTER, "", 0, "service_restarts", "", "", "Times its service ended and was started again.") \
+    X(holes_open, GAUGE, "", 0, "holes_open", "", "", "Ranges of messages that the store lacks and fetches from other stores.") \
+    X(messages_fetched, COUNTER, "messages", 0, "messages_fetched", "", "", "Missing messages that the store has fetched from other stores.") \
+    X(messages_given_up, COUNTER, "messages", 0, "messages_given_up", "", "", "Missing messages that the store has given up, because no other store has them. Its files have a gap.") \
+    X(fetch_failures, COUNTER, "", 0, "fetch_failures", "", "", "Attempts to fetch from another store that failed: it was not reached, refused, or sent bytes that are not those of a store.") \
     X(write_time, HISTOGRAM, "nanoseconds", 1, "write_time", "", "", "Duration of a write to a file.") \
     X(sync_time, HISTOGRAM, "nanoseconds", 1, "sync_time", "", "", "Duration of a sync (fsync).")
 
@@ -954,6 +958,10 @@ typedef struct helio_store_stats {
     _Atomic uint64_t service_requests_aborted;
     _Atomic uint64_t service_bytes_sent;
     _Atomic uint64_t service_restarts;
+    _Atomic uint64_t holes_open;
+    _Atomic uint64_t messages_fetched;
+    _Atomic uint64_t messages_given_up;
+    _Atomic uint64_t fetch_failures;
     _Atomic uint64_t write_time;
     _Atomic uint64_t sync_time;
 } helio_store_stats;

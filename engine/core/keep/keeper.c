@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "io/kernel_clock.h"
+#include "keep/keeper_ahead.h"
 #include "keep/keeper_life.h"
 #include "keep/keeper_parts.h"
 #include "store/reader.h"
@@ -23,7 +24,7 @@ static bool is_passing(int error) {
     return error == HELIO_ERR_SYSTEM || error == HELIO_ERR_NOMEM;
 }
 
-static void block(helio_keeper *keeper, int64_t now_ns) {
+void helio_keeper_block(helio_keeper *keeper, int64_t now_ns) {
     keeper->is_refused = true;
     strncpy(keeper->reason, helio_error_sentence(), sizeof keeper->reason - 1);
     keeper->retry_ns = now_ns + RETRY_NS;
@@ -83,7 +84,10 @@ static int topic_of(helio_keeper *keeper, helio_keeper_source *source, const hel
     *out = helio_map_get(&source->by_number, message->stream);
     int error = *out ? 0 : helio_keeper_open_topic(keeper, source, message->stream, out);
     if (!error && (*out)->is_new) {
-        error = find_next_number(keeper, *out, message);
+        /* The first message of a topic is in the files, or nothing is: no search to the beginning. */
+        error = (keeper->has_peers && message->number > 0) || keeper->behind
+                    ? helio_keeper_find_ahead(keeper, *out)
+                    : find_next_number(keeper, *out, message);
         (*out)->is_new = error != 0;
     }
     source->last = error ? NULL : *out;
@@ -126,6 +130,12 @@ static int keep(helio_keeper *keeper, helio_keeper_source *source, const helio_m
     }
     helio_kept_stream *stream = topic->stream;
     uint64_t position = 0;
+    if (message->number > topic->next_number && keeper->has_peers && !topic->behind) {
+        error = helio_keeper_fall_behind(keeper, topic, message->number);
+        if (error) {
+            return error;
+        }
+    }
     if (message->number < topic->next_number) {
         stream->repeated++;
         keeper->counts.messages_repeated++;
@@ -140,11 +150,15 @@ static int keep(helio_keeper *keeper, helio_keeper_source *source, const helio_m
             .payload = message->data,
             .bytes = message->length,
         };
-        error = helio_store_append(stream->files, &kept, (uint64_t)now_ns, &position);
+        error = helio_store_append(helio_keeper_files(topic), &kept, (uint64_t)now_ns, &position);
         if (error && error != HELIO_ERR_SIZE) {
             return error;
         }
         topic->next_number = message->number + 1;
+        topic->has_begun = true;
+        if (topic->behind && !error) {
+            helio_keeper_wait_ahead(topic->behind, message->number);
+        }
         if (error) {
             stream->refused++;
             keeper->counts.messages_refused++;
@@ -165,9 +179,12 @@ static int keep(helio_keeper *keeper, helio_keeper_source *source, const helio_m
 void helio_keeper_take_losses(helio_keeper *keeper, helio_keeper_source *source) {
     helio_loss loss;
     while (helio_receiver_loss(source->receiver, &loss) == 1) {
-        const helio_kept_topic *topic = helio_map_get(&source->by_number, loss.stream);
+        helio_kept_topic *topic = helio_map_get(&source->by_number, loss.stream);
         if (topic) {
             topic->stream->lost += loss.count;
+            const bool is_known = topic->lost_end > topic->next_number;
+            topic->lost_first = is_known ? topic->lost_first : loss.first;
+            topic->lost_end = loss.first + loss.count;
         }
         keeper->counts.messages_lost += loss.count;
     }
@@ -192,7 +209,7 @@ static int take(helio_keeper *keeper, helio_keeper_source *source, int64_t timeo
     for (; source->at < source->count; source->at++) {
         const int error = keep(keeper, source, &source->messages[source->at], now_ns);
         if (is_passing(error)) {
-            block(keeper, now_ns);
+            helio_keeper_block(keeper, now_ns);
             break;
         }
         if (error) {
@@ -221,9 +238,10 @@ static int take_all(helio_keeper *keeper) {
 /* ---- acknowledging ---- */
 
 static void acknowledge_topic(helio_keeper *keeper, helio_kept_topic *topic, int64_t wall_ns) {
+    const helio_store_stream *files = helio_keeper_files(topic);
     const uint64_t durable = keeper->options.fsync == HELIO_STORE_FSYNC_NEVER
-                                 ? helio_store_written(topic->stream->files)
-                                 : helio_store_durable(topic->stream->files);
+                                 ? helio_store_written(files)
+                                 : helio_store_durable(files);
     uint64_t number = 0;
     bool is_news = false;
     while (topic->count > 0 && topic->awaited[topic->first].position <= durable) {
@@ -287,8 +305,12 @@ static int rest(helio_keeper *keeper, int64_t timeout_ns, int64_t now_ns) {
 /* Writes what is due, acknowledges what is durable, and looks after the rest. */
 static int write_due(helio_keeper *keeper, int64_t now_ns) {
     int error = helio_store_poll(keeper->store, (uint64_t)now_ns);
+    if (keeper->ahead) {
+        const int one = helio_store_poll(keeper->ahead, (uint64_t)now_ns);
+        error = error ? error : one;
+    }
     if (is_passing(error)) {
-        block(keeper, now_ns);
+        helio_keeper_block(keeper, now_ns);
         error = 0;
     }
     if (keeper->counts.is_blocked && !keeper->is_refused) {
@@ -307,6 +329,19 @@ static int write_due(helio_keeper *keeper, int64_t now_ns) {
     return error;
 }
 
+/* Moves what waits ahead.  Returns as helio_keeper_move. */
+static int move(helio_keeper *keeper, int64_t now_ns) {
+    if (!keeper->behind) {
+        return 0;
+    }
+    const int moved = helio_keeper_move(keeper);
+    if (is_passing(moved)) {
+        helio_keeper_block(keeper, now_ns);
+        return 0;
+    }
+    return moved;
+}
+
 int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns) {
     if (!keeper->sources) {
         return helio_fail_plain(HELIO_ERR_STATE, "the store has no topics to keep");
@@ -318,7 +353,11 @@ int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns) {
         const bool is_waiting = keeper->counts.is_blocked && now_ns < keeper->retry_ns;
         keeper->is_refused = is_waiting;
         taken = take_all(keeper);
-        if (taken == 0 && now_ns < deadline_ns) {
+        const int moved = taken < 0 || keeper->is_refused ? 0 : move(keeper, now_ns);
+        if (moved < 0) {
+            return moved;
+        }
+        if (taken == 0 && moved == 0 && now_ns < deadline_ns) {
             taken = rest(keeper, deadline_ns - now_ns, now_ns);
         }
         now_ns = helio_monotonic_ns();
@@ -330,7 +369,12 @@ int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns) {
 }
 
 helio_keeper_counts helio_keeper_look(const helio_keeper *keeper) {
-    return keeper->counts;
+    helio_keeper_counts counts = keeper->counts;
+    counts.holes_open = keeper->holes_open;
+    counts.messages_fetched = keeper->messages_fetched;
+    counts.messages_given_up = keeper->messages_given_up;
+    counts.fetch_failures = keeper->fetch_failures;
+    return counts;
 }
 
 const char *helio_keeper_reason(const helio_keeper *keeper) {

@@ -24,6 +24,7 @@ typedef struct helio_keeper_counts {
     uint64_t bytes_kept, writes, bytes_written, syncs, write_failures, segments_removed;
     /* Messages kept that are not durable yet (fsync=never: not written). */
     uint64_t messages_waiting;
+    uint64_t holes_open, messages_fetched, messages_given_up, fetch_failures;
     /* It takes no messages, because it cannot write. */
     bool is_blocked;
 } helio_keeper_counts;
@@ -47,6 +48,38 @@ int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *top
  * keeper is blocked and repeats it.  Errors: STATE (a stream is damaged, or was closed after a failed
  * fsync: the store must be opened again), NOMEM. */
 int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns);
+/* Messages of a topic that the files lack, from `first` to `last`. */
+typedef struct helio_keeper_hole {
+    helio_tsi tsi;
+    /* Valid until the next step. */
+    const char *topic;
+    size_t topic_bytes;
+    uint64_t first, last;
+} helio_keeper_hole;
+
+/* What a batch of another store has brought. */
+typedef struct helio_keeper_filled {
+    uint64_t kept;
+    /* The batch has later messages of the hole, from this number, but not those before; 0: not so. */
+    uint64_t found;
+    /* The disk refuses: give the same batch again later. */
+    bool is_blocked;
+} helio_keeper_filled;
+
+/* Other stores may have what this one lacks, so a hole stays open and later messages wait ahead of
+ * it.  Without peers, a hole is given up at once.  To be called before the first step. */
+void helio_keeper_use_peers(helio_keeper *keeper);
+/* The open holes, at most `limit`; the oldest first.  Returns how many. */
+size_t helio_keeper_holes(const helio_keeper *keeper, helio_keeper_hole *out, size_t limit);
+/* Keeps the messages of the topic's hole that are in a batch (docs/store.md, section 3) and follow;
+ * ignores others.  Returns 0, OPTION: it is not a batch, NOMEM, or STATE as helio_keeper_step. */
+int helio_keeper_fill(helio_keeper *keeper, const helio_tsi *tsi, const char *topic, size_t bytes,
+                      const void *batch, size_t size, helio_keeper_filled *out);
+/* No store has the messages of the topic's hole before `until`.  Returns whether there were any. */
+int helio_keeper_give_up(helio_keeper *keeper, const helio_tsi *tsi, const char *topic,
+                         size_t bytes, uint64_t until);
+/* Shows how often fetching from a peer failed. */
+void helio_keeper_show_failures(helio_keeper *keeper, uint64_t failures);
 /* Shows the service's counts as statistics of the store. */
 void helio_keeper_show_service(helio_keeper *keeper, const helio_keeper_service *service);
 helio_keeper_counts helio_keeper_look(const helio_keeper *keeper);

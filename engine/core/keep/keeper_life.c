@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "io/kernel_clock.h"
+#include "keep/keeper_ahead.h"
+#include "store/files.h"
 
 #define TEND_NS HELIO_SECOND
 /* Streams that are not open. */
@@ -69,16 +71,20 @@ int helio_keeper_create(helio_instance *instance, const char *path,
                         helio_keeper **out) {
     *out = NULL;
     helio_keeper *keeper = calloc(1, sizeof *keeper);
-    if (!keeper || !(keeper->path = strdup(path))) {
+    const size_t bytes = strlen(path) + sizeof HELIO_STORE_AHEAD;
+    if (!keeper || !(keeper->path = strdup(path)) || !(keeper->ahead_path = malloc(bytes))) {
+        free(keeper ? keeper->path : NULL);
         free(keeper);
         return helio_fail_plain(HELIO_ERR_NOMEM, "no memory for a store");
     }
+    snprintf(keeper->ahead_path, bytes, "%s" HELIO_STORE_AHEAD, path);
     keeper->instance = instance;
     keeper->options = *options;
     keeper->os = os ? os : &helio_store_system;
     keeper->measured = (helio_store_os){keeper,        measured_create,   measured_write,
                                         measured_sync, measured_truncate, measured_remove};
     int error = helio_store_open(path, options, &keeper->measured, &keeper->store);
+    error = error ? error : helio_keeper_open_ahead(keeper);
     error = error ? error : helio_keeper_tend(keeper, helio_monotonic_ns());
     error = error ? error : helio_keeper_publish(keeper);
     if (error) {
@@ -131,12 +137,13 @@ int helio_keeper_close(helio_keeper *keeper, helio_keeper_counts *last) {
     }
     int error = keeper->store ? drain(keeper) : 0;
     for (helio_kept_stream *stream = keeper->streams; stream; stream = stream->next) {
-        const int one = helio_store_flush(stream->files);
+        int one = helio_store_flush(stream->files);
+        one = one || !stream->ahead ? one : helio_store_flush(stream->ahead);
         error = error ? error : one;
     }
     helio_keeper_acknowledge(keeper);
     if (last) {
-        *last = keeper->counts;
+        *last = helio_keeper_look(keeper);
     }
     if (keeper->object.record) {
         const int one = helio_keeper_publish(keeper);
@@ -158,15 +165,17 @@ int helio_keeper_close(helio_keeper *keeper, helio_keeper_counts *last) {
         helio_keeper_unpublish(keeper, stream);
         free(stream);
     }
+    helio_keeper_close_ahead(keeper);
+    const int closing_ahead = helio_store_close(keeper->ahead);
     const int closing = helio_store_close(keeper->store);
     free(keeper->path);
     free(keeper);
-    return error ? error : closing;
+    return error ? error : closing ? closing : closing_ahead;
 }
 
 /* ---- streams and topics ---- */
 
-static int open_stream(helio_keeper *keeper, const helio_tsi *tsi, helio_kept_stream **out) {
+int helio_keeper_open_stream(helio_keeper *keeper, const helio_tsi *tsi, helio_kept_stream **out) {
     for (*out = keeper->streams; *out; *out = (*out)->next) {
         if (helio_tsi_equal(&(*out)->tsi, tsi)) {
             return 0;
@@ -207,7 +216,7 @@ int helio_keeper_open_topic(helio_keeper *keeper, helio_keeper_source *source, u
     }
     int error = helio_map_put(&source->by_number, number, topic);
     if (!topic->stream) {
-        error = error ? error : open_stream(keeper, &tsi, &topic->stream);
+        error = error ? error : helio_keeper_open_stream(keeper, &tsi, &topic->stream);
         if (error) {
             helio_map_remove(&source->by_number, number);
             free(topic);
@@ -242,7 +251,7 @@ static void close_topics(helio_keeper *keeper, const helio_kept_stream *stream) 
 /* Nothing of it waits: neither in the list of a receiver nor for the disk. */
 static bool is_idle(const helio_keeper *keeper, const helio_kept_stream *stream, int64_t now_ns) {
     const uint64_t written = helio_store_written(stream->files);
-    return now_ns - stream->used_ns >= IDLE_NS && !keeper->awaited &&
+    return now_ns - stream->used_ns >= IDLE_NS && !keeper->awaited && stream->behind_count == 0 &&
            written == helio_store_appended(stream->files);
 }
 
@@ -290,6 +299,26 @@ static void retain(helio_keeper *keeper, int64_t now_ns) {
     }
 }
 
+/* What was lost is a hole, also when no later message shows it. */
+static int note_lost(helio_keeper *keeper, const helio_keeper_source *source) {
+    for (helio_kept_topic *topic = source->topics; topic; topic = topic->next) {
+        const uint64_t end = topic->lost_end;
+        if (!keeper->has_peers || end <= topic->next_number ||
+            topic->lost_first > topic->next_number) {
+            continue;
+        }
+        if (topic->behind) {
+            topic->behind->end = topic->next_number = end;
+            continue;
+        }
+        const int error = helio_keeper_fall_behind(keeper, topic, end);
+        if (error) { /* the disk refuses: the next look tries again */
+            return error == HELIO_ERR_SYSTEM || error == HELIO_ERR_NOMEM ? 0 : error;
+        }
+    }
+    return 0;
+}
+
 int helio_keeper_tend(helio_keeper *keeper, int64_t now_ns) {
     if (keeper->tended_ns != 0 && now_ns - keeper->tended_ns < TEND_NS) {
         return 0;
@@ -297,8 +326,10 @@ int helio_keeper_tend(helio_keeper *keeper, int64_t now_ns) {
     keeper->tended_ns = now_ns;
     look_at_disk(keeper);
     retain(keeper, now_ns);
+    int error = 0;
     for (helio_keeper_source *source = keeper->sources; source; source = source->next) {
         helio_keeper_take_losses(keeper, source);
+        error = error ? error : note_lost(keeper, source);
     }
-    return close_idle(keeper, now_ns);
+    return error ? error : close_idle(keeper, now_ns);
 }

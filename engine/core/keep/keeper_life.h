@@ -7,6 +7,8 @@
 /* Opens the topic of a stream, by the stream's number within the receiver. */
 int helio_keeper_open_topic(helio_keeper *keeper, helio_keeper_source *source, uint32_t number,
                             helio_kept_topic **out);
+/* The stream of the keeper, which is opened when it is not. */
+int helio_keeper_open_stream(helio_keeper *keeper, const helio_tsi *tsi, helio_kept_stream **out);
 /* Once a second: retention, the disk's free bytes, and streams without messages are closed. */
 int helio_keeper_tend(helio_keeper *keeper, int64_t now_ns);
 /* Counts what the receiver has lost. */

@@ -6,6 +6,7 @@
 #include "keep/keeper.h"
 #include "runtime/receiver.h"
 #include "stats/stats.h"
+#include "store/reader.h"
 
 enum {
     /* Messages taken from a receiver at once. */
@@ -14,12 +15,17 @@ enum {
     HELIO_KEEPER_AWAITED = 64,
     /* Values of histograms that wait to be counted. */
     HELIO_KEEPER_TIMINGS = 256,
+    /* Events about holes that wait to be reported. */
+    HELIO_KEEPER_REPORTS = 64,
 };
 
 /* A stream that the store keeps. */
 typedef struct helio_kept_stream {
     helio_tsi tsi;
     helio_store_stream *files;
+    /* Messages that wait for earlier ones; NULL: none of the stream do. */
+    helio_store_stream *ahead;
+    uint32_t behind_count;
     uint64_t received, kept, repeated, refused, lost, bytes;
     /* Monotonic: its last message. */
     int64_t used_ns;
@@ -27,6 +33,30 @@ typedef struct helio_kept_stream {
     helio_stats_object object;
     struct helio_kept_stream *next;
 } helio_kept_stream;
+
+/* A topic of a stream that lacks messages (keep/keeper_ahead.h). */
+typedef struct helio_behind {
+    helio_kept_stream *stream;
+    char topic[HELIO_STORE_TOPIC_MAX + 1];
+    size_t topic_bytes;
+    /* The next message that the files of the stream need. */
+    uint64_t next_number;
+    /* Those before it are missing, from next_number. */
+    uint64_t hole_end;
+    /* After the last message that waits or is known to be lost. */
+    uint64_t end;
+    /* The files had messages of the topic. */
+    bool has_begun;
+    /* It is counted as an open hole. */
+    bool is_hole;
+    uint64_t fetched;
+    /* Reads the messages that wait, from next_number at its opening; NULL: not opened. */
+    helio_store_reader *mover;
+    uint64_t moved;
+    helio_store_message waiting;
+    bool has_waiting;
+    struct helio_behind *next;
+} helio_behind;
 
 /* Messages up to `number` are durable when the position is. */
 typedef struct helio_awaited {
@@ -44,6 +74,12 @@ typedef struct helio_kept_topic {
     uint64_t next_number;
     /* `next_number` is not known yet. */
     bool is_new;
+    /* The files have messages of the topic. */
+    bool has_begun;
+    /* Its messages go to the files ahead; NULL: to those of the stream. */
+    helio_behind *behind;
+    /* What the receiver lost and no later message has shown: from `lost_first` to before `lost_end`. */
+    uint64_t lost_first, lost_end;
     helio_awaited awaited[HELIO_KEEPER_AWAITED];
     uint32_t first, count;
     /* The list that its newest entry belongs to. */
@@ -69,6 +105,13 @@ typedef struct helio_keeper_source {
     helio_kept_topic *last;
     struct helio_keeper_source *next;
 } helio_keeper_source;
+
+/* An event about a hole. */
+typedef struct helio_keeper_report {
+    helio_event_id event;
+    uint64_t args[4];
+    char text[384];
+} helio_keeper_report;
 
 typedef enum helio_keeper_timed {
     HELIO_KEEPER_WRITE,
@@ -106,6 +149,16 @@ struct helio_keeper {
     int64_t blocked_ns, retry_ns, tended_ns, swept_ns, published_ns;
     uint64_t disk_bytes, disk_free_bytes;
     helio_keeper_service service;
+    bool has_peers;
+    char *ahead_path;
+    /* In ahead_path; NULL: nothing has waited yet. */
+    helio_store *ahead;
+    helio_behind *behind;
+    /* For a batch of another store. */
+    helio_store_records *records;
+    uint64_t holes_open, messages_fetched, messages_given_up, fetch_failures;
+    helio_keeper_report reports[HELIO_KEEPER_REPORTS];
+    size_t reports_count;
     helio_keeper_timing timings[HELIO_KEEPER_TIMINGS];
     size_t timings_count;
     /* Engine. */
@@ -119,6 +172,8 @@ struct helio_keeper {
 void helio_keeper_time(helio_keeper *keeper, helio_keeper_timing timing);
 /* The stream goes: its waiting values are not counted. */
 void helio_keeper_forget_timings(helio_keeper *keeper, const helio_kept_stream *stream);
+/* A write failed: nothing is taken until it is repeated. */
+void helio_keeper_block(helio_keeper *keeper, int64_t now_ns);
 /* Has the engine's thread set the statistics and report events. */
 int helio_keeper_publish(helio_keeper *keeper);
 /* Closes the statistics of a stream; NULL: of the keeper. */

@@ -91,6 +91,10 @@ static void show_store(const helio_keeper *keeper) {
     helio_set(&stats->service_requests_aborted, service->requests_aborted);
     helio_set(&stats->service_bytes_sent, service->bytes_sent);
     helio_set(&stats->service_restarts, service->restarts);
+    helio_set(&stats->holes_open, keeper->holes_open);
+    helio_set(&stats->messages_fetched, keeper->messages_fetched);
+    helio_set(&stats->messages_given_up, keeper->messages_given_up);
+    helio_set(&stats->fetch_failures, keeper->fetch_failures);
     helio_stats_end(stats);
 }
 
@@ -132,6 +136,11 @@ static void report(helio_keeper *keeper, helio_moment moment) {
                           (const uint64_t[4]){removed}, "retention removed %llu segments",
                           (unsigned long long)removed);
     }
+    for (size_t i = 0; i < keeper->reports_count; i++) {
+        const helio_keeper_report *one = &keeper->reports[i];
+        helio_stats_event(stats, moment.wall_ns, one->event, slot, one->args, "%s", one->text);
+    }
+    keeper->reports_count = 0;
 }
 
 void helio_keeper_show_service(helio_keeper *keeper, const helio_keeper_service *service) {

@@ -10,6 +10,9 @@
 #define HELIO_STORE_LOCK "store.lock"
 #define HELIO_STORE_LOCK_TEXT "heliograph store 1\n"
 
+/* Directory of the messages that wait for earlier ones, a store within the store's directory. */
+#define HELIO_STORE_AHEAD "/ahead"
+
 enum { HELIO_STORE_NAME_BYTES = 48 };
 
 typedef struct helio_store_id {

@@ -125,6 +125,15 @@ static int remove_file(const helio_store *store, const helio_store_id *id, const
                : 0;
 }
 
+/* Removes a segment, and its index when there is one. */
+static int remove_segment(const helio_store *store, const helio_store_id *id) {
+    const int error = remove_file(store, id, "seg");
+    if (!error) {
+        (void)remove_file(store, id, "idx");
+    }
+    return error;
+}
+
 /* ---- store ---- */
 
 helio_store_options helio_store_defaults(void) {
@@ -217,6 +226,21 @@ int helio_store_stream_close(helio_store_stream *stream) {
     }
     *at = stream->next;
     return stream_close(stream);
+}
+
+int helio_store_stream_discard(helio_store_stream *stream) {
+    helio_store *store = stream->store;
+    int error = 0;
+    if (stream->file >= 0) {
+        error = remove_segment(store, &stream->open.id);
+    }
+    while (!error && stream->closed_count > 0) {
+        const helio_store_id id = {stream->tsi, stream->closed[--stream->closed_count].number};
+        error = remove_segment(store, &id);
+    }
+    stream->facts.messages = 0;
+    (void)helio_store_stream_close(stream);
+    return error;
 }
 
 int helio_store_close(helio_store *store) {
@@ -619,9 +643,8 @@ int helio_store_retain(helio_store_stream *stream, uint64_t wall_ns) {
             break;
         }
         const helio_store_id id = {stream->tsi, oldest->number};
-        error = remove_file(stream->store, &id, "seg");
+        error = remove_segment(stream->store, &id);
         if (!error) {
-            (void)remove_file(stream->store, &id, "idx");
             bytes -= oldest->bytes;
             removed++;
         }
@@ -669,9 +692,8 @@ int helio_store_retain_closed(helio_store *store, uint64_t wall_ns, uint64_t *re
             stays = &id->tsi;
             continue;
         }
-        error = remove_file(store, id, "seg");
+        error = remove_segment(store, id);
         if (!error) {
-            (void)remove_file(store, id, "idx");
             ++*removed;
         }
     }

@@ -86,6 +86,10 @@ int helio_store_stream_open(helio_store *store, const helio_tsi *tsi, const char
 /* Writes the batch and closes the stream, which is gone even after an error.  Its files stay. */
 int helio_store_stream_close(helio_store_stream *stream);
 
+/* Closes the stream without writing its batch, and removes its files, the newest first: a crash
+ * leaves its beginning. The stream is gone even after an error.  Returns 0 or SYSTEM. */
+int helio_store_stream_discard(helio_store_stream *stream);
+
 /* Appends a message and stores its position.  Returns 0: the message is in the batch or written;
  * else it was not taken.  A batch that cannot be written is an error of the next append.  Returns
  * SIZE, NOMEM, SYSTEM, or STATE: closed for writing. */
