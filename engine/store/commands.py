@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.engine.commands import status_line
-from heliograph.engine.store.files import faults, segments
+from heliograph.engine.store.files import ahead, faults, segments
 from heliograph.engine.store.offer import add_offer
 from heliograph.engine.store.replay import add_replay
 from heliograph.engine.store.serve import add_serve
@@ -56,11 +56,13 @@ def _run(arguments: argparse.Namespace) -> int:
     thorough = arguments.action == "verify"
     try:
         found = segments(arguments.dir, thorough, lambda count: status_line(f"{count:,} segments read"))
+        beyond = ahead(arguments.dir) if thorough else None
+        waiting = segments(beyond, thorough) if beyond else []
         status_line("")
     except Error as error:
         print(f"heliograph: {error}", file=sys.stderr)
         return 2
-    wrong = faults(found) if thorough else []
+    wrong = [*faults(found), *(f"ahead: {fault}" for fault in faults(waiting))] if thorough else []
     if arguments.json:
         body: dict[str, object] = {"segments": [asdict(segment) for segment in found]}
         print(json.dumps({**body, "faults": wrong} if thorough else body))
@@ -71,7 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
         messages = sum(segment.messages for segment in found)
         rest = sum(segment.bytes - segment.whole_bytes for segment in found)
         verdict = "damaged" if wrong else "ok"
-        print(f"{verdict}: {messages:,} messages in {len(found):,} segments, {rest:,} bytes after the last whole batch")
+        more = sum(segment.messages for segment in waiting)
+        tail = f"; {more:,} messages wait for earlier ones" if more else ""
+        counted = f"{messages:,} messages in {len(found):,} segments"
+        print(f"{verdict}: {counted}, {rest:,} bytes after the last whole batch{tail}")
         return 1 if wrong else 0
     print(f"{'STREAM':<20}{'SEGMENT':>8}{'FIRST':>12}{'MESSAGES':>12}{'BYTES':>14}  {'RECEIVED FROM':<27}UNTIL")
     for segment in found:

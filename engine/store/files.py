@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Segment", "faults", "segments"]
+__all__ = ["Segment", "ahead", "faults", "segments"]
+
+_LOCK = "heliograph store 1\n"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,15 @@ def segments(
             found = [before for before in found if before.stream != _stream(one) or _is_there(path, before)]
         progress(count)
     return found
+
+
+def ahead(path: Path) -> Path | None:
+    """Directory of the messages that wait for earlier ones (docs/store.md, section 10); None: there is none."""
+    lock = path / "ahead" / "store.lock"
+    try:
+        return lock.parent if lock.read_text() == _LOCK else None
+    except (OSError, ValueError):  # a crash may leave it without a lock, and then it is empty
+        return None
 
 
 def _stream(one: tuple[bytes, int, int]) -> str:

@@ -11,6 +11,8 @@ import struct
 import time
 from dataclasses import dataclass
 from enum import IntEnum
+from hashlib import sha256
+from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from heliograph.engine.options import refusal
 
 __all__ = [
     "BATCH_MAX",
+    "NUMBER_AHEAD",
     "PREFIX",
     "Answer",
     "Ask",
@@ -25,6 +28,7 @@ __all__ = [
     "Reading",
     "answer",
     "host_and_port",
+    "identity_of",
     "parse_stream",
     "request",
     "take_answer",
@@ -41,7 +45,9 @@ _HEAD = struct.Struct(">4sBBHI")  # magic, version, kind, zero, bytes of the bod
 _READ = struct.Struct(">6sHBBHIQQ")  # GSI, port, by, zero, bytes of the topic, wait in ms, first, last
 _TOPIC_MAX = 255
 _WAIT_MAX_MS = 10_000
-_BY_MAX = 3
+NUMBER_AHEAD = 4
+"""Value of `Reading.by`: by number, and then also the messages that wait for earlier ones."""
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Ask(IntEnum):
@@ -53,6 +59,7 @@ class Ask(IntEnum):
     SUBSCRIBE = 4
     SAVE = 5
     FORGET = 6
+    IDENTITY = 7
 
 
 class Answer(IntEnum):
@@ -74,7 +81,7 @@ class Reading:
     Attributes:
         gsi: 6 bytes.
         port: Port of the stream.
-        by: Meaning of `first` and `last`: position, sequence, number or receive time, 0 to 3.
+        by: Meaning of `first` and `last`: position, sequence, number or receive time, 0 to 3; or `NUMBER_AHEAD`.
         first: Least value.
         last: Greatest value.
         topic: Only batches with messages of this topic; None: all.
@@ -106,7 +113,7 @@ class Reading:
             raise BadBytesError(f"a request to read has {len(body)} bytes, not {_READ.size} or more")
         gsi, port, by, zero, topic_bytes, wait, first, last = _READ.unpack_from(body)
         name = body[_READ.size :]
-        if zero or by > _BY_MAX or first > last or wait > _WAIT_MAX_MS:
+        if zero or by > NUMBER_AHEAD or first > last or wait > _WAIT_MAX_MS:
             raise BadBytesError("a request to read has a value out of range")
         if len(name) != topic_bytes or topic_bytes > _TOPIC_MAX:
             raise BadBytesError(f"the topic has {len(name)} bytes, not {topic_bytes}")
@@ -142,6 +149,16 @@ def parse_stream(stream: str) -> tuple[bytes, int]:
     if not match or int(match[2]) > 65535:
         raise refusal(f"a stream is 12 hexadecimal digits, a colon and a port, not {stream!r}")
     return bytes.fromhex(match[1]), int(match[2])
+
+
+def identity_of(path: Path) -> bytes:
+    """Text that differs between directories, also those of different hosts; empty when there is no such directory."""
+    try:
+        about = path.stat()
+        boot = _BOOT.read_text() if _BOOT.exists() else socket.gethostname()
+    except OSError:
+        return b""
+    return sha256(f"{boot}:{about.st_dev}:{about.st_ino}".encode()).hexdigest()[:32].encode()
 
 
 def request(kind: Ask, body: bytes = b"") -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from heliograph.engine import _store
 from heliograph.engine.errors import Error, SystemCallError
 from heliograph.engine.store.protocol import (
+    NUMBER_AHEAD,
     Answer,
     Ask,
     BadBytesError,
@@ -24,15 +25,24 @@ __all__ = ["ask", "ask_json", "runs_of"]
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
 _AT_ONCE = 1024
+_NUMBER = 2
 
 
-def ask(address: str, kind: Ask, body: bytes = b"") -> Iterator[bytes]:
+Connected: TypeAlias = Callable[[socket.socket], None]
+
+
+def _nobody(connection: socket.socket) -> None:
+    pass
+
+
+def ask(address: str, kind: Ask, body: bytes = b"", connected: Connected = _nobody) -> Iterator[bytes]:
     """Send a request to a service; the bodies of its answers. The connection ends with the iterator.
 
     Args:
         address: ``store://HOST:PORT``.
         kind: Kind of the request.
         body: Its body.
+        connected: Called with the connection, so that another thread can shut it down.
 
     Raises:
         OptionError: The address is malformed.
@@ -42,6 +52,7 @@ def ask(address: str, kind: Ask, body: bytes = b"") -> Iterator[bytes]:
     host, port = host_and_port(address)
     try:
         with socket.create_connection((host, port), timeout=_CONNECT_SECONDS) as connection:
+            connected(connection)
             connection.sendall(request(kind, body))
             while True:
                 found, data = take_answer(connection, _ANSWER_SECONDS)
@@ -65,10 +76,11 @@ def ask_json(address: str, kind: Ask, body: object) -> Any:
         raise Error(f"the answer of {address} is not one of a store: {error}") from error
 
 
-def runs_of(address: str, reading: Reading) -> Iterator[list[_store.StoredMessage]]:
-    """The messages in lists; the numbers of a list follow each other. Exceptions as in `ask`."""
-    decoder = _store.Decoder(reading.gsi, reading.port, reading.by, reading.first, reading.last, reading.topic)
-    for batch in ask(address, Ask.READ, reading.encode()):
+def runs_of(address: str, reading: Reading, connected: Connected = _nobody) -> Iterator[list[_store.StoredMessage]]:
+    """The messages in lists; the numbers of a list follow each other. Arguments and exceptions as in `ask`."""
+    by = _NUMBER if reading.by == NUMBER_AHEAD else reading.by
+    decoder = _store.Decoder(reading.gsi, reading.port, by, reading.first, reading.last, reading.topic)
+    for batch in ask(address, Ask.READ, reading.encode(), connected):
         try:
             decoder.begin(batch)
             while run := decoder.next(_AT_ONCE, True):

@@ -91,6 +91,17 @@ def add_serve(actions: Actions) -> None:
     parser.add_argument(
         "--cut-damage", action="store_true", help="cut a damaged end of a stream instead of refusing the stream"
     )
+    parser.add_argument(
+        "--peer",
+        type=_peer,
+        action="append",
+        default=[],
+        metavar="store://HOST:PORT",
+        help="fetch messages that this store lacks from that store; repeatable: name all other stores of the topics",
+    )
+    parser.add_argument(
+        "--peer-rate", type=size, default=0, metavar="SIZE", help="fetch at most this many bytes per second"
+    )
     add_listening(parser, required=False)
     parser.add_argument("--json", action="store_true", help="print the totals as a JSON object at the end")
     parser.set_defaults(run=_run)
@@ -114,6 +125,8 @@ def _run(arguments: argparse.Namespace) -> int:
             retain_bytes=arguments.retain_bytes,
             retain_time=arguments.retain_time,
             cut_damage=arguments.cut_damage,
+            peers=arguments.peer,
+            peer_rate=arguments.peer_rate,
             **{"name": _name(arguments.dir), **instances},
         )
         parts.enter_context(server)
@@ -138,6 +151,17 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _peer(text: str) -> str:
+    from heliograph.engine.errors import Error
+    from heliograph.engine.store.protocol import host_and_port
+
+    try:
+        host_and_port(text)
+    except Error as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text if "://" in text else f"store://{text}"
+
+
 def _name(path: Path) -> str:
     """Name of the instance. Sources recognize the store by it and the host after a restart."""
     return "store-" + re.sub(r"[^A-Za-z0-9_.-]", "_", path.resolve().name)[:32]
@@ -146,7 +170,7 @@ def _name(path: Path) -> str:
 def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int]) -> None:
     """Keep messages until a signal comes. On a terminal, show the counts each second."""
     looked = shown = time.monotonic()
-    blocked = ""
+    blocked = trouble = ""
     while not stopped:
         server.step(_LOOK_SECONDS)
         now = time.monotonic()
@@ -164,6 +188,10 @@ def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int
             status_line("")
             print(counts.blocked or "the store writes again", file=sys.stderr, flush=True)
         blocked = counts.blocked
+        if server.peer_trouble() != trouble:
+            trouble = server.peer_trouble()
+            status_line("")
+            print(harmless(trouble) or "all peers can be read", file=sys.stderr, flush=True)
         if now - shown >= _SHOW_SECONDS:
             shown = now
             status_line(_text(counts))
@@ -179,6 +207,9 @@ def _text(counts: Counts) -> str:
             (counts.repeated, "repeated"),
             (counts.refused, "refused"),
             (counts.lost, "lost"),
+            (counts.fetched, "fetched from peers"),
+            (counts.given_up, "given up"),
+            (counts.holes, "holes open"),
         )
         if number
     ]

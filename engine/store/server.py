@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,12 +13,16 @@ from typing import Literal, Self
 
 from heliograph.engine import _store
 from heliograph.engine.options import OptionValue, encode, refusal
+from heliograph.engine.store.catch_up import CatchUp
+from heliograph.engine.store.protocol import host_and_port
 from heliograph.engine.store.service import ServiceCounts
 
 __all__ = ["Counts", "StoreServer"]
 
 _FSYNC = {"batch": 0, "always": 1, "never": 2}
 _LONGEST_SECONDS = 1e9
+_TURN_SECONDS = 0.001
+"""While it catches up, the longest wait for live messages between two looks for fetched ones."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,10 @@ class Counts:
         bytes_kept: Payload bytes of the messages kept.
         bytes_written: Bytes written to files.
         segments_removed: Segments that retention removed.
+        holes: Ranges of messages that are missing and are fetched from peers.
+        fetched: Missing messages that came from peers.
+        given_up: Missing messages that no peer has; the store has a gap there.
+        fetch_failures: Attempts to fetch from a peer that failed.
         blocked: Why nothing can be written; empty when nothing is wrong.
     """
 
@@ -47,6 +57,10 @@ class Counts:
     bytes_kept: int
     bytes_written: int
     segments_removed: int
+    holes: int
+    fetched: int
+    given_up: int
+    fetch_failures: int
     blocked: str
 
 
@@ -69,6 +83,8 @@ class StoreServer:
         retain_bytes: int = 0,
         retain_time: float = 0.0,
         cut_damage: bool = False,
+        peers: Sequence[str] = (),
+        peer_rate: float = 0.0,
         name: str | None = None,
         **options: OptionValue,
     ) -> None:
@@ -84,6 +100,9 @@ class StoreServer:
             retain_bytes: Retention removes the oldest segments of a stream above this size; 0: no limit.
             retain_time: Retention removes segments whose messages are older, seconds; 0: no limit.
             cut_damage: Cut a damaged end of a stream instead of refusing the stream.
+            peers: ``store://HOST:PORT`` of other stores of the same topics. Messages that this store lacks are fetched
+                from them (docs/store.md, section 10).
+            peer_rate: Limit on the bytes fetched per second; 0: no limit.
             name: Name of the instance.
             options: Other options of instances, see docs/options.md.
 
@@ -101,9 +120,12 @@ class StoreServer:
             (segment_bytes, "segment_bytes", 1, 1 << 62),
             (retain_bytes, "retain_bytes", 0, 1 << 62),
             (retain_time, "retain_time", 0, _LONGEST_SECONDS),
+            (peer_rate, "peer_rate", 0, 1 << 62),
         ):
             if not least <= value <= most:
                 raise refusal(f"{what} is from {least} to {most:,.0f}, not {value}")
+        for peer in peers:
+            host_and_port(peer)
         with contextlib.suppress(OSError):  # then it cannot be opened either
             Path(path).mkdir(exist_ok=True)
         self._final: Counts | None = None
@@ -118,6 +140,10 @@ class StoreServer:
             int(retain_time * 1e9),
             cut_damage,
         )
+        self._catch_up: CatchUp | None = None
+        if peers:
+            self._keeper.use_peers()
+            self._catch_up = CatchUp(peers, Path(path), rate=peer_rate)
 
     def keep(self, endpoint: str, topic: str, **options: OptionValue) -> None:
         """Keep a topic.
@@ -132,6 +158,8 @@ class StoreServer:
             OptionError: An option is unknown or its value invalid, or the topic's name is invalid.
             SystemCallError: A system call failed.
         """
+        if self._catch_up and options.get("payload") == "raw":
+            raise refusal("with payload=raw the numbers of messages have gaps, so a store with peers cannot keep it")
         self._keeper.add(endpoint, topic, encode(options))
 
     def step(self, timeout: float = 0.1) -> int:
@@ -146,7 +174,20 @@ class StoreServer:
         Raises:
             UsageError: A stream in the store is damaged, or an fsync failed: close the store and open it again.
         """
-        return self._keeper.step(int(timeout * 1e9))
+        if self._catch_up is None:
+            return self._keeper.step(int(timeout * 1e9))
+        end = time.monotonic() + timeout
+        while True:
+            is_behind = self._catch_up.tend(self._keeper)
+            self._keeper.show_failures(self._catch_up.failures)
+            left = max(0.0, end - time.monotonic())
+            taken = self._keeper.step(int(min(left, _TURN_SECONDS if is_behind else left) * 1e9))
+            if taken or left <= 0:
+                return taken
+
+    def peer_trouble(self) -> str:
+        """Why peers cannot be read; empty while nothing is wrong, or there are none."""
+        return self._catch_up.trouble() if self._catch_up else ""
 
     def counts(self) -> Counts:
         """Counts since it started; after `close`, the final ones."""
@@ -165,6 +206,8 @@ class StoreServer:
             SystemCallError: The last batches could not be written. Sources with ``acks`` have no acknowledgement of
                 them.
         """
+        if self._catch_up:
+            self._catch_up.close()
         last = self._keeper.close()
         if last:
             self._final = Counts(*last)

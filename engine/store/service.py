@@ -18,7 +18,7 @@ from pathlib import Path
 
 from heliograph.engine import _store
 from heliograph.engine.errors import Error
-from heliograph.engine.store.protocol import Answer, Ask, BadBytesError, Reading, answer, take_request
+from heliograph.engine.store.protocol import Answer, Ask, BadBytesError, Reading, answer, identity_of, take_request
 from heliograph.engine.store.subscriptions import answer_to
 
 __all__ = ["ServiceCounts", "StoreService", "address_of", "listen"]
@@ -168,6 +168,8 @@ class StoreService:
         elif kind is Ask.STREAMS:
             found = dict.fromkeys(gsi + port.to_bytes(2) for gsi, port, _ in _store.ids(self._path))
             yield b"".join(found)
+        elif kind is Ask.IDENTITY:
+            yield identity_of(self._path)
         else:
             yield json.dumps(self._subscription(kind, json.loads(body))).encode()
 

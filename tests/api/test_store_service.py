@@ -185,7 +185,7 @@ def reading(**changes: object) -> bytes:
         (struct.pack(">4sBBHI", b"HSRQ", 1, 1, 7, 0), b"a body of 0 bytes"),
         (struct.pack(">4sBBHI", b"HSRQ", 1, 2, 0, 0xFFFFFFFF), b"a body of 4294967295 bytes"),
         (request(Ask.READ, b""), b"a request to read has 0 bytes"),
-        (request(Ask.READ, reading(by=4)), b"out of range"),
+        (request(Ask.READ, reading(by=5)), b"out of range"),
         (request(Ask.READ, reading(first=2, last=1)), b"out of range"),
         (request(Ask.READ, reading()[:-1] + b"9abc"), b"the topic has 3 bytes"),
         (request(Ask.READ, reading(topic="a")[:-1] + b"\xff"), b"not UTF-8"),
