@@ -68,6 +68,16 @@ def panels(limits: Limits) -> list[Panel]:
             "Messages that the receivers lost, that the store had already, and that are too large for its files.",
             "none, but for repeats after a restart of the store.", limits("StoreGap"),
         ),
+        lines(
+            "Catching up from other stores", [
+                q.most("store.holes_open", q.NODE, "node").named("open holes"),
+                q.amount("store.messages_fetched", q.NODE, "node").named("messages fetched"),
+                q.amount("store.messages_given_up", q.NODE, "node").named("messages given up"),
+                q.amount("store.fetch_failures", q.NODE, "node").named("failed attempts"),
+            ],
+            "short", "Ranges of messages that the store lacks, and what came of them.",
+            "no open holes, but for a short time after a restart; none given up.", limits("StoreGap"),
+        ),
         row("Subscribers on other hosts"),
         lines(
             "Subscribers served", [q.most("store.service_readers", q.NODE, "node")], "short",
