@@ -1,4 +1,4 @@
-"""`heliograph history`: rollup, compact, prune, merge, import, report, studies. Heavy libraries are loaded on use.
+"""`heliograph history`: rollup, compact, prune, merge, import, verify, percentiles, report, studies. Heavy libraries are loaded on use.
 
 Exit code 0: success; 1: done, but part of the input could not be used (it is named on stderr); 2: nothing was done; the
 reason is on stderr.
@@ -25,6 +25,7 @@ from heliograph.monitor.history.actions import (
     spool_option,
 )
 from heliograph.monitor.history.cause_commands import add_blame, add_stages
+from heliograph.monitor.history.histogram_commands import add_percentiles, add_verify
 from heliograph.monitor.history.retention_commands import add_compact, add_prune
 from heliograph.monitor.history.studies.options import add_study_options
 from heliograph.monitor.text import printable
@@ -62,6 +63,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add_prune(actions)
     _add_merge(actions)
     _add_import(actions)
+    add_verify(actions)
+    add_percentiles(actions)
     _add_report(actions)
     _add_compare(actions)
     _add_gate(actions)
@@ -124,13 +127,20 @@ def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
         "import",
         _import,
         "import HdrHistogram logs into a spool",
-        "Import HdrHistogram interval logs (tagged or plain, values in ns) into a spool. A second import changes\n"
-        "nothing.",
+        "Import HdrHistogram interval logs into a spool: versions 1.0 to 1.3, tagged or plain, also compressed by gzip,\n"
+        "with histograms of versions 0 to 2 or of floating-point values. Values are in ns; floating-point ones may have\n"
+        "another unit. A second import changes nothing.",
         "heliograph history import *.hlog --spool spool",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a log")
     spool_option(parser)
     parser.add_argument("--instance", help="label of the series (default: the name of the file)")
+    parser.add_argument(
+        "--double-unit",
+        choices=("ns", "us", "ms", "s"),
+        default="ns",
+        help="unit of floating-point values (default: ns)",
+    )
     progress_option(parser)
 
 
@@ -443,6 +453,7 @@ def _tell_line(progress: Progress, path: Path, line: int) -> None:
 
 def _import(args: argparse.Namespace) -> int:
     needs_pyarrow()
+    from heliograph.monitor.history.hgrm import UNITS
     from heliograph.monitor.history.importer import import_hlog
 
     progress = Progress(args.progress)
@@ -453,6 +464,7 @@ def _import(args: argparse.Namespace) -> int:
                 path,
                 args.spool,
                 instance=args.instance,
+                double_unit_ns=UNITS[args.double_unit],
                 progress=partial(_tell_line, progress, path),
             )
         finally:

@@ -35,6 +35,7 @@ __all__ = [
     "no_spool",
     "normalized",
     "parquet_files",
+    "read_table",
     "read_unit",
     "remove_leftovers",
     "scan",
@@ -346,7 +347,7 @@ def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
     seen: set[tuple[str, int]] = set()
     for path in paths:
         try:
-            table = normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), SPOOL)
+            table = read_table(path, SPOOL)
         except (OSError, pa.ArrowException, ValueError) as error:
             yield path, Broken(path, first_line(error))
             continue
@@ -363,6 +364,16 @@ def _first_time(table: pa.Table, seen: set[tuple[str, int]], *, alone: bool) -> 
         mask.append(key not in seen)
         seen.add(key)
     return table.filter(pa.array(mask))
+
+
+def read_table(path: str | Path, columns: tuple[Column, ...]) -> pa.Table:
+    """Read a Parquet file as `normalized` columns, and check its page checksums.
+
+    Raises:
+        OSError: The file is missing or cannot be read.
+        ValueError: The file is damaged (`pyarrow.ArrowException` is one of its kinds), or its columns are unfit.
+    """
+    return normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), columns)
 
 
 def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:

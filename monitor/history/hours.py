@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import Broken, first_line, normalized, parquet_files, sync_folder
+from heliograph.monitor.history.files import Broken, first_line, parquet_files, read_table, sync_folder
 from heliograph.monitor.history.ranges import Ranges
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
 
@@ -45,6 +45,7 @@ __all__ = [
     "clear",
     "closed_days",
     "commit",
+    "committed_days",
     "committed_hours",
     "dates",
     "folder_of",
@@ -118,6 +119,11 @@ def name_of(begin_us: int) -> str:
 def committed_hours(history: Path) -> Iterator[Path]:
     """Yield the directories of all hours, in the order of time."""
     yield from sorted((history / RUNG).glob("date=*/hour=*"))
+
+
+def committed_days(history: Path) -> Iterator[Path]:
+    """Yield the directories of all days, in the order of time."""
+    yield from sorted((history / DAYS).glob("date=*"))
 
 
 def hours_of(history: Path, date: str) -> list[Path]:
@@ -279,7 +285,7 @@ def read_hour(folder: Path, files: Sequence[DataFile]) -> pa.Table:
     """
     tables = [arrow_schema(HISTORY).empty_table()]
     for one in files:
-        table = normalized(pq.ParquetFile(folder / one.name, page_checksum_verification=True).read(), HISTORY)
+        table = read_table(folder / one.name, HISTORY)
         if table.num_rows != one.rows:
             raise ValueError(f"{one.name} has {table.num_rows} rows, its manifest {one.rows}")
         tables.append(table)
@@ -327,7 +333,7 @@ def read_parts(history: Path) -> Iterator[pa.Table | Broken]:
         tables = [arrow_schema(HISTORY).empty_table()]
         for path in paths:
             try:
-                tables.append(normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), HISTORY))
+                tables.append(read_table(path, HISTORY))
             except (OSError, pa.ArrowException, ValueError) as error:
                 yield Broken(str(path), first_line(error))
         yield pa.concat_tables(tables)

@@ -1,7 +1,8 @@
 """Imports HdrHistogram interval logs into the spool, as rows like any other.
 
 The name of the log is the instance, its tags are the `tag` column, the metric is `imported_latency`; a log that
-Heliograph wrote gets its own labels back. Values are taken as nanoseconds, the unit of HdrHistogram's log tools.
+Heliograph wrote gets its own labels back. Values are taken as nanoseconds, the unit of HdrHistogram's log tools;
+floating-point values may have another unit.
 
 The source of the rows is a hash of the log's content, so importing the same log again changes nothing.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.doubles import is_double, whole_ns
 from heliograph.monitor.history.files import ROW_GROUP_ROWS, remove_leftovers, write_spool
 from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, open_log, read_hlog, tags_are_labels
 from heliograph.monitor.history.legacy import modern
@@ -49,22 +51,30 @@ class Imported:
     """The same log had been imported before; nothing was written."""
 
 
-def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progress: Progress | None = None) -> Imported:
+def import_hlog(
+    path: Path,
+    spool: Path,
+    *,
+    instance: str | None = None,
+    double_unit_ns: int = 1,
+    progress: Progress | None = None,
+) -> Imported:
     """Import one log; what is valid is kept, whatever else the log contains.
 
     Args:
         path: The log.
         spool: Folder of the spool; created when missing.
         instance: Label of its series; the name of the file without its ending when None.
+        double_unit_ns: Unit of floating-point values, ns. It is part of the name of the recording.
         progress: Called from time to time.
 
     Raises:
         UserError: The log cannot be read or the spool cannot be written.
     """
     try:
-        source = _source(path)
+        source = _source(path) + (f"-x{double_unit_ns}" if double_unit_ns != 1 else "")
         remove_leftovers(spool)
-        reader = _Reader(path, instance if instance is not None else _name(path), source, progress)
+        reader = _Reader(path, instance if instance is not None else _name(path), source, double_unit_ns, progress)
         rows = reader.rows()
         before = set(spool.glob(f"date=*/{source}-*.parquet"))
         written: set[Path] = set()
@@ -102,7 +112,7 @@ def _name(path: Path) -> str:
 class _Reader:
     """Reads a log as rows and counts what it meets."""
 
-    def __init__(self, path: Path, instance: str, source: str, progress: Progress | None) -> None:
+    def __init__(self, path: Path, instance: str, source: str, double_unit_ns: int, progress: Progress | None) -> None:
         self.intervals = 0
         self.empty = 0
         self.malformed: list[Malformed] = []
@@ -110,6 +120,7 @@ class _Reader:
         self._path = path
         self._instance = instance
         self._source = source
+        self._double_unit_ns = double_unit_ns
         self._progress = progress
         self._ours = tags_are_labels(path)
 
@@ -137,7 +148,9 @@ class _Reader:
             self.malformed.append(found)
 
     def _row(self, found: HlogInterval) -> LatencyInterval | None:
-        body, digits, lowest, highest, n, low, high, total = _hdr.rewrite(modern(found.payload))
+        is_of_doubles = is_double(found.payload)
+        payload = whole_ns(found.payload, self._double_unit_ns) if is_of_doubles else modern(found.payload)
+        body, digits, lowest, highest, n, low, high, total = _hdr.rewrite(payload)
         if n == 0:
             return None
         instance, topic, stream, metric, tag = self._instance, "", "", IMPORTED, found.tag

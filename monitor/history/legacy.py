@@ -15,11 +15,10 @@ import numpy as np
 
 from heliograph.monitor import _hdr
 
-__all__ = ["modern"]
+__all__ = ["inflated", "modern"]
 
 _V0, _V0_COMPRESSED = 0x1C849308, 0x1C849309
 _V1, _V1_COMPRESSED = 0x1C849301, 0x1C849302
-_DOUBLE = (0x0C72124E, 0x0C72124F)
 _WORD_SIZE_BITS = 0xF0
 _HEADER_BYTES = {_V0: 32, _V1: 40}
 _MAX_BODY_BYTES = 64 << 20
@@ -29,16 +28,14 @@ def modern(payload: bytes) -> bytes:
     """Return a V2 payload with the same counts; a payload that is neither V0 nor V1 comes back as it is.
 
     Raises:
-        ValueError: The payload is a double histogram, or a V0 or V1 payload that cannot be what it claims to be.
+        ValueError: The payload is V0 or V1 and cannot be what it claims to be.
     """
     if len(payload) < 8:
         return payload
     cookie = int.from_bytes(payload[:4], "big")
-    if cookie in _DOUBLE:
-        raise ValueError("the payload is a histogram of floating-point values, which have no unit of time")
     kind = cookie & ~_WORD_SIZE_BITS
     if kind in (_V0_COMPRESSED, _V1_COMPRESSED):
-        payload = _inflated(payload)
+        payload = inflated(payload)
         cookie = int.from_bytes(payload[:4], "big")
         if cookie & ~_WORD_SIZE_BITS != (_V0 if kind == _V0_COMPRESSED else _V1):
             raise ValueError("the payload has another version within its zlib part")
@@ -48,7 +45,12 @@ def modern(payload: bytes) -> bytes:
     return _rewritten(payload, kind, (cookie & _WORD_SIZE_BITS) >> 4 & 0xE)
 
 
-def _inflated(payload: bytes) -> bytes:
+def inflated(payload: bytes) -> bytes:
+    """Return the body of a compressed payload of any version.
+
+    Raises:
+        ValueError: The payload is cut or damaged, or its body has more than 64 MiB.
+    """
     length = int.from_bytes(payload[4:8], "big")
     if length != len(payload) - 8:
         raise ValueError(f"the payload has {len(payload) - 8} bytes after its head, not {length}")

@@ -32,7 +32,7 @@ HEAVY = {
     "dash": ("dashboards/live/app.py", "dashboards/live/differences.py", "dashboards/live/pages/"),
     "flask": (),
     "grafana_api": ("dashboards/grafana/backend.py",),
-    "hdrh": (),
+    "hdrh": ("monitor/history/rows.py",),
     "pandas": ("monitor/history/",),
     "plotly": (),  # slow: charts are plain data, and the tests give them to it
     "prometheus_client": tuple(

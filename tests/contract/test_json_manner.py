@@ -83,6 +83,7 @@ ELSEWHERE = {
     "history objectives": "tests/history/test_calendar.py",
     "history prune": "tests/history/test_retention.py",
     "history stages": "tests/history/test_stages.py",
+    "history verify": "tests/history/test_verify.py",
     "lab replay": "tests/lab/test_replay.py",
     "lab run": "tests/lab/test_commands.py",
     "publish": "tests/monitor/test_collecting.py",
@@ -93,8 +94,9 @@ ELSEWHERE = {
 """Commands that answer once and need more than a file or an instance: a test that reads their JSON."""
 
 WITHOUT = {
-    "alerts render", "clean", "export", "grafana show", "history compact", "history import", "history report",
-    "history rollup", "lab list", "lab show", "live", "monitor", "pub", "store replay", "sub",
+    "alerts render", "clean", "export", "grafana show", "history compact", "history import",
+    "history percentiles", "history report", "history rollup", "lab list", "lab show", "live", "monitor", "pub",
+    "store replay", "sub",
 }  # fmt: skip
 """They write files, messages or pages, serve, or print a text for people. `sub` and `store replay` have --format."""
 

@@ -50,3 +50,9 @@ def judged(log: Path, tag: str, folder: Path) -> Judged:
     last = list(csv.DictReader(lines))[-1]
     values = (float(last[f"Total_{name}"]) for name in ("Count", "50%", "99%", "99.9%", "Max"))
     return Judged(*(int(value) for value in values))
+
+
+def distributed(log: Path, ratio: int) -> list[str]:
+    """The percentile distribution of all lines without a tag, without the comments before it."""
+    lines = _processor("-i", str(log), "-outputValueUnitRatio", str(ratio)).splitlines()
+    return lines[next(number for number, line in enumerate(lines) if not line.startswith("#")) :]
