@@ -127,9 +127,9 @@ def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
         "import",
         _import,
         "import HdrHistogram logs into a spool",
-        "Import HdrHistogram interval logs into a spool: versions 1.0 to 1.3, tagged or plain, also compressed by gzip,\n"
-        "with histograms of versions 0 to 2 or of floating-point values. Values are in ns; floating-point ones may have\n"
-        "another unit. A second import changes nothing.",
+        "Import HdrHistogram interval logs into a spool: versions 1.0 to 1.3, tagged or plain, also compressed by\n"
+        "gzip, with histograms of versions 0 to 2 or of floating-point values. Values are in ns; floating-point ones\n"
+        "may have another unit. A second import changes nothing.",
         "heliograph history import *.hlog --spool spool",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a log")

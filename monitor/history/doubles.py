@@ -5,9 +5,10 @@
 The header of the histogram within has a ratio, a power of two: value = integer * ratio. It also says by how many cells
 the writer's array was shifted. Counts are encoded in the order of the values, so the shift has no meaning for a reader.
 
-Each cell is counted at the largest whole nanosecond that it holds, the first one, which holds only 0.0, at 0. With values in ns this is the cell of the same width
-and place, except that cells narrower than 1 ns become cells of 1 ns. So a percentile is what Java says, up to the
-writer's ratio. Other units are no powers of two: then a value moves by up to the width of one cell.
+Each cell is counted at the largest whole nanosecond that it holds, the first one, which holds only 0.0, at 0. With
+values in ns this is the cell of the same width and place, except that cells narrower than 1 ns become cells of 1 ns. So
+a percentile is what Java says, up to the writer's ratio. Other units are no powers of two: then a value moves by up to
+the width of one cell.
 """
 
 from __future__ import annotations
