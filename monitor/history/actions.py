@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.remote import SCHEMES, Place, place_of
 from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "directory",
     "history_option",
     "needs_pyarrow",
+    "place",
     "progress_option",
     "report_problems",
     "spool_option",
@@ -61,26 +63,44 @@ def directory(text: str) -> Path:
         return Path(text)
     if scheme == "file" and rest.startswith("/"):
         return Path(unquote(rest))
+    if scheme in SCHEMES:
+        raise argparse.ArgumentTypeError(
+            f"{text}: this action commits, and only directories of this machine can be used for that; reports, studies, "
+            f"merge, percentiles and verify read {scheme}://"
+        )
     raise argparse.ArgumentTypeError(
         f"{text}: only directories of this machine can be used, such as /data/spool or file:///data/spool"
     )
 
 
-def spool_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--spool``."""
-    parser.add_argument(
-        "--spool", type=directory, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
-    )
+def place(text: str) -> Place:
+    """A directory of this machine, or one of an object store, which is only read."""
+    scheme, separator, _ = text.partition("://")
+    if not separator or scheme == "file":
+        return directory(text)
+    try:
+        return place_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def history_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--history``."""
+def spool_option(parser: argparse.ArgumentParser, *, is_written: bool = False) -> None:
+    """Add ``--spool``. An action that writes, or gives the directory to workers, takes none of an object store."""
+    _place_option(parser, "spool", is_written=is_written)
+
+
+def history_option(parser: argparse.ArgumentParser, *, is_written: bool = False) -> None:
+    """Add ``--history``; see `spool_option`."""
+    _place_option(parser, "history", is_written=is_written)
+
+
+def _place_option(parser: argparse.ArgumentParser, name: str, *, is_written: bool) -> None:
     parser.add_argument(
-        "--history",
-        type=directory,
-        default=Path("history"),
+        f"--{name}",
+        type=directory if is_written else place,
+        default=Path(name),
         metavar="DIR",
-        help="directory of the history (default: history)",
+        help=f"directory of the {name}{'' if is_written else ', or s3://BUCKET/PREFIX'} (default: {name})",
     )
 
 

@@ -1,4 +1,6 @@
-"""`heliograph history`: rollup, compact, prune, merge, import, verify, percentiles, report, studies. Heavy libraries are loaded on use.
+"""`heliograph history`: rollup, compact, prune, merge, import, verify, percentiles, report, studies.
+
+Heavy libraries are loaded on use.
 
 Exit code 0: success; 1: done, but part of the input could not be used (it is named on stderr); 2: nothing was done; the
 reason is on stderr.
@@ -87,8 +89,8 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
         "cluster, whose workers must see both directories. For some new minutes --no-spark is faster.",
         "heliograph history rollup --spool spool --history history --master 'local[4]'",
     )
-    spool_option(parser)
-    history_option(parser)
+    spool_option(parser, is_written=True)
+    history_option(parser, is_written=True)
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
     parser.add_argument(
         "--replace",
@@ -133,7 +135,7 @@ def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
         "heliograph history import *.hlog --spool spool",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a log")
-    spool_option(parser)
+    spool_option(parser, is_written=True)
     parser.add_argument("--instance", help="label of the series (default: the name of the file)")
     parser.add_argument(
         "--double-unit",

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.remote import Place, SomePlace, below, globbed, opened
 from heliograph.monitor.history.schema import HISTORY, SPOOL, Column, LatencyInterval, arrow_schema
 
 __all__ = [
@@ -188,21 +189,21 @@ def sync_folder(folder: Path) -> None:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def parquet_files(folder: Path) -> list[Path]:
+def parquet_files(folder: SomePlace) -> list[SomePlace]:
     """Return the Parquet files below `folder`, sorted; hidden and temporary files are skipped."""
-    return sorted(
+    return [
         path
-        for path in folder.rglob("*.parquet")
-        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
+        for path in globbed(folder, "*.parquet", deep=True)
+        if path.is_file() and not any(part.startswith((".", "_")) for part in below(path, folder).parts)
+    ]
 
 
-def no_spool(folder: Path) -> UserError:
+def no_spool(folder: Place) -> UserError:
     """Return the error for a missing spool."""
     return UserError(f"no spool in {folder}: record one with `heliograph export spool --dir {folder}`")
 
 
-def scan(folder: Path, skip: Callable[[str], bool] | None = None) -> Scan:
+def scan(folder: Place, skip: Callable[[str], bool] | None = None) -> Scan:
     """Read the footer of every file of a spool.
 
     Args:
@@ -217,10 +218,10 @@ def scan(folder: Path, skip: Callable[[str], bool] | None = None) -> Scan:
     broken = []
     found = []
     for path in parquet_files(folder):
-        if skip is not None and skip(str(path.relative_to(folder))):
+        if skip is not None and skip(str(below(path, folder))):
             continue
         try:
-            metadata = pq.read_metadata(path)
+            metadata = pq.read_metadata(opened(path))
             reason = _unfit(metadata.schema.to_arrow_schema()) or _of_other_types(metadata.schema)
             if reason is None and metadata.num_rows > 0:
                 found.append(_File(str(path), metadata.num_rows, _spans(metadata, path), *_times(metadata)))
@@ -266,7 +267,7 @@ class _File:
     last_us: int
 
 
-def _spans(metadata: pq.FileMetaData, path: Path) -> tuple[Span, ...]:
+def _spans(metadata: pq.FileMetaData, path: Place) -> tuple[Span, ...]:
     """Return the spans of a file: from its column statistics, or from its columns if these do not give them."""
     names = metadata.schema.names
     spans: dict[str, tuple[int, int]] = {}
@@ -282,8 +283,10 @@ def _spans(metadata: pq.FileMetaData, path: Path) -> tuple[Span, ...]:
     return tuple((source, *span) for source, span in sorted(spans.items()))
 
 
-def _spans_of_rows(path: Path) -> tuple[Span, ...]:
-    columns = normalized(pq.ParquetFile(path, page_checksum_verification=True).read(columns=["source", "seq"]), _KEYS)
+def _spans_of_rows(path: Place) -> tuple[Span, ...]:
+    columns = normalized(
+        pq.ParquetFile(opened(path), page_checksum_verification=True).read(columns=["source", "seq"]), _KEYS
+    )
     by_source = columns.group_by("source", use_threads=False).aggregate([("seq", "min"), ("seq", "max")])
     return tuple(sorted((row["source"], row["seq_min"], row["seq_max"]) for row in by_source.to_pylist()))
 
@@ -366,14 +369,14 @@ def _first_time(table: pa.Table, seen: set[tuple[str, int]], *, alone: bool) -> 
     return table.filter(pa.array(mask))
 
 
-def read_table(path: str | Path, columns: tuple[Column, ...]) -> pa.Table:
+def read_table(path: str | Place, columns: tuple[Column, ...]) -> pa.Table:
     """Read a Parquet file as `normalized` columns, and check its page checksums.
 
     Raises:
         OSError: The file is missing or cannot be read.
         ValueError: The file is damaged (`pyarrow.ArrowException` is one of its kinds), or its columns are unfit.
     """
-    return normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), columns)
+    return normalized(pq.ParquetFile(opened(path), page_checksum_verification=True).read(), columns)
 
 
 def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:

@@ -16,9 +16,9 @@ from heliograph.monitor.history.actions import (
     Actions,
     Progress,
     add_action,
-    directory,
     history_option,
     needs_pyarrow,
+    place,
     progress_option,
     report_problems,
 )
@@ -50,7 +50,7 @@ def add_percentiles(actions: Actions[argparse.ArgumentParser]) -> None:
         "heliograph history percentiles --history history --select topic=PRICES.A --hgrm plots",
     )
     history_option(parser)
-    parser.add_argument("--spool", type=directory, metavar="DIR", help="read a spool instead of a history")
+    parser.add_argument("--spool", type=place, metavar="DIR", help="read a spool instead of a history")
     parser.add_argument("--select", default="", metavar="SELECTION", help="labels and times (default: everything)")
     parser.add_argument("--metric", default="", help="metric (default: all)")
     parser.add_argument(
@@ -88,8 +88,8 @@ def add_verify(actions: Actions[argparse.ArgumentParser]) -> None:
         "Exit code 0: all are equal; 1: a row differs or cannot be read, named on stderr; 2: nothing was checked.",
         "heliograph history verify --spool spool --history history",
     )
-    parser.add_argument("--spool", type=directory, metavar="DIR", help="directory of the spool")
-    parser.add_argument("--history", type=directory, metavar="DIR", help="directory of the history")
+    parser.add_argument("--spool", type=place, metavar="DIR", help="directory of the spool")
+    parser.add_argument("--history", type=place, metavar="DIR", help="directory of the history")
     parser.add_argument("--json", action="store_true", help="one JSON object, durations in ns")
     progress_option(parser)
 

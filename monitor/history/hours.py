@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken, first_line, parquet_files, read_table, sync_folder
 from heliograph.monitor.history.ranges import Ranges
+from heliograph.monitor.history.remote import Place, SomePlace, below, globbed
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
 
 __all__ = [
@@ -116,38 +117,38 @@ def name_of(begin_us: int) -> str:
     return f"{datetime.fromtimestamp(begin_us // 1_000_000, UTC):%Y-%m-%dT%H}"
 
 
-def committed_hours(history: Path) -> Iterator[Path]:
+def committed_hours(history: SomePlace) -> Iterator[SomePlace]:
     """Yield the directories of all hours, in the order of time."""
-    yield from sorted((history / RUNG).glob("date=*/hour=*"))
+    yield from globbed(history, f"{RUNG}/date=*/hour=*")
 
 
-def committed_days(history: Path) -> Iterator[Path]:
+def committed_days(history: SomePlace) -> Iterator[SomePlace]:
     """Yield the directories of all days, in the order of time."""
-    yield from sorted((history / DAYS).glob("date=*"))
+    yield from globbed(history, f"{DAYS}/date=*")
 
 
-def hours_of(history: Path, date: str) -> list[Path]:
+def hours_of(history: SomePlace, date: str) -> list[SomePlace]:
     """Return the directories of the hours of a day (``date=2026-11-21``), in the order of time."""
-    return sorted((history / RUNG / date).glob("hour=*"))
+    return globbed(history, f"{RUNG}/{date}/hour=*")
 
 
-def dates(history: Path) -> list[str]:
+def dates(history: Place) -> list[str]:
     """Return the days that have hours or a day (``date=2026-11-21``), in the order of time."""
-    return sorted({path.name for rung in (RUNG, DAYS) for path in (history / rung).glob("date=*")})
+    return sorted({path.name for rung in (RUNG, DAYS) for path in globbed(history, f"{rung}/date=*")})
 
 
 # -- manifests --------------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path) -> Manifest:
+def load(folder: Place) -> Manifest:
     """Return the newest manifest of an hour; an empty one when the hour has none.
 
     Raises:
         UserError: The manifest cannot be read.
     """
-    newest = None
+    newest: Place | None = None
     for _ in range(2):  # a listing may miss both names when a commit replaces one by the other meanwhile
-        newest = newest or max(folder.glob("manifest-*.json"), default=None)
+        newest = newest or next(reversed(globbed(folder, "manifest-*.json")), None)
     if newest is None:
         return Manifest()
     try:
@@ -161,7 +162,7 @@ def load(folder: Path) -> Manifest:
 _MARKS = ("sealed", "stands_for_hours", "removed")
 
 
-def _decoded(content: Any, path: Path) -> Manifest:
+def _decoded(content: Any, path: Place) -> Manifest:
     if content["format"] not in (FORMAT, CLOSED_FORMAT):
         raise ValueError(
             f"it has format {content['format']}, this version reads {FORMAT} and {CLOSED_FORMAT}; update heliograph"
@@ -276,7 +277,7 @@ def closed_days(history: Path, first: str = "", last: str = "~") -> dict[str, st
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def read_hour(folder: Path, files: Sequence[DataFile]) -> pa.Table:
+def read_hour(folder: Place, files: Sequence[DataFile]) -> pa.Table:
     """Return the rows of the data files of an hour.
 
     Raises:
@@ -292,7 +293,7 @@ def read_hour(folder: Path, files: Sequence[DataFile]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def read_history(history: Path) -> tuple[pa.Table, list[Broken]]:
+def read_history(history: Place) -> tuple[pa.Table, list[Broken]]:
     """Return all rows of a history, sorted by series and time, and the files that could not be read.
 
     Rows are of hours, or of the days that stand for their hours: see `is_of_day`.
@@ -317,7 +318,7 @@ def is_of_day(table: pa.Table) -> pa.ChunkedArray:
     return pc.greater(table["len_ms"], _HOUR_MS)
 
 
-def read_parts(history: Path) -> Iterator[pa.Table | Broken]:
+def read_parts(history: Place) -> Iterator[pa.Table | Broken]:
     """Yield the rows of one hour, or of one day that stands for its hours, after the other; and unreadable files.
 
     Hours of earlier versions come last. A directory of these is taken as an hour.
@@ -339,7 +340,7 @@ def read_parts(history: Path) -> Iterator[pa.Table | Broken]:
         yield pa.concat_tables(tables)
 
 
-def _of_date(history: Path, date: str) -> list[pa.Table | Broken]:
+def _of_date(history: Place, date: str) -> list[pa.Table | Broken]:
     """Return the rows of a UTC day, all of its hours or all of the day.
 
     A file that is missing means that a commit replaced it, or that the day now stands for its hours. Then everything is
@@ -351,13 +352,14 @@ def _of_date(history: Path, date: str) -> list[pa.Table | Broken]:
     return list(_tried(history, date, is_last=True))
 
 
-def _tried(history: Path, date: str, *, is_last: bool) -> Iterator[pa.Table | Broken]:
+def _tried(history: Place, date: str, *, is_last: bool) -> Iterator[pa.Table | Broken]:
     day = Manifest()
     try:
         day = load(history / DAYS / date)
     except UserError as error:  # an hour whose rows were removed is named below
         yield Broken(str(history / DAYS / date), first_line(error))
-    for folder in [history / DAYS / date] if day.stands_for_hours else hours_of(history, date):
+    folders: list[Place] = [history / DAYS / date] if day.stands_for_hours else [*hours_of(history, date)]
+    for folder in folders:
         try:
             yield read_hour(folder, load(folder).files)
         except (UserError, OSError, pa.ArrowException, ValueError) as error:
@@ -369,11 +371,11 @@ def _tried(history: Path, date: str, *, is_last: bool) -> Iterator[pa.Table | Br
 # -- hours of earlier versions ----------------------------------------------------------------------------------------
 
 
-def _of_earlier_versions(history: Path) -> Iterator[Path]:
+def _of_earlier_versions(history: Place) -> Iterator[Place]:
     """Yield the Parquet files outside the committed hours, but not those of an hour that is adopted already."""
     for path in parquet_files(history):
-        place = path.relative_to(history)
-        if place.parts[0] not in (RUNG, DAYS) and not any((history / RUNG / place.parent).glob("manifest-*.json")):
+        place = below(path, history)
+        if place.parts[0] not in (RUNG, DAYS) and not globbed(history / RUNG / place.parent, "manifest-*.json"):
             yield path
 
 

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -27,6 +26,7 @@ import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.history.files import Broken, Unit, read_unit, scan
+from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTILES, SERIES, arrow_schema
 
 __all__ = ["ALL_LABELS", "Merger", "Period", "merge", "merge_spool", "merge_units", "shares"]
@@ -326,7 +326,7 @@ def shares(units: Sequence[Unit], parts: int) -> list[list[Unit]]:
 
 
 def merge_spool(
-    folder: Path,
+    folder: Place,
     period: Period = HOUR_US,
     *,
     by: Sequence[str] = ALL_LABELS,

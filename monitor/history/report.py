@@ -22,6 +22,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken
 from heliograph.monitor.history.hours import is_of_day, read_parts
 from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge
+from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.report_page import page
 from heliograph.monitor.history.schema import IMPORTED, LABELS, PERCENTILES, metric_titles
 from heliograph.monitor.latency import Spectrum, spectrum
@@ -92,7 +93,7 @@ class Reported:
     broken: tuple[Broken, ...]
 
 
-def report(history: Path, title: str = "Latency history") -> Reported:
+def report(history: Place, title: str = "Latency history") -> Reported:
     """Make the report of a history.
 
     Raises:
@@ -123,7 +124,7 @@ def write_report(text: str, path: Path) -> None:
         raise UserError(f"the report {path} cannot be written: {error.strerror or error}") from error
 
 
-def _readable(history: Path, broken: list[Broken]) -> Iterable[pa.Table]:
+def _readable(history: Place, broken: list[Broken]) -> Iterable[pa.Table]:
     """Yield the hours and days with rows; add the files that cannot be read to `broken`."""
     for found in read_parts(history):
         if isinstance(found, Broken):

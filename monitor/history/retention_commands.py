@@ -45,7 +45,7 @@ def add_compact(actions: Actions[argparse.ArgumentParser]) -> None:
         "its hours has changed.",
         "heliograph history compact --history history --age 2",
     )
-    history_option(parser)
+    history_option(parser, is_written=True)
     parser.add_argument(
         "--age",
         type=_days,
@@ -78,7 +78,7 @@ def add_prune(actions: Actions[argparse.ArgumentParser]) -> None:
         "no count, and the next one continues. Exit code 0: done; 1: some days stay, named on stderr; 2: an error.",
         "heliograph history prune --history history --older-than 90d --remove-days-older-than 5y --dry-run",
     )
-    history_option(parser)
+    history_option(parser, is_written=True)
     parser.add_argument(
         "--older-than",
         type=_age,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken, first_line, no_spool, read_table, scan
 from heliograph.monitor.history.hours import Manifest, committed_days, committed_hours, load
+from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.rows import Row, needs_hdrhistogram, rows
 from heliograph.monitor.history.schema import HISTORY, PERCENTILES, SPOOL, Column
 
@@ -62,7 +62,7 @@ class Verified:
     """Files and rows that cannot be read."""
 
 
-def verify_spool(spool: Path, progress: Progress = lambda text: None) -> Verified:
+def verify_spool(spool: Place, progress: Progress = lambda text: None) -> Verified:
     """Check all rows of a spool.
 
     Raises:
@@ -75,11 +75,11 @@ def verify_spool(spool: Path, progress: Progress = lambda text: None) -> Verifie
     checks = _Checks("spool", progress)
     checks.broken += found.broken
     for path in sorted(path for unit in found.units for path in unit.paths):
-        checks.file(Path(path), SPOOL)
+        checks.file(path, SPOOL)
     return checks.result()
 
 
-def verify_history(history: Path, progress: Progress = lambda text: None) -> tuple[Verified, Verified]:
+def verify_history(history: Place, progress: Progress = lambda text: None) -> tuple[Verified, Verified]:
     """Check all hours and days of a history, also days that repeat their hours.
 
     Raises:
@@ -93,7 +93,7 @@ def verify_history(history: Path, progress: Progress = lambda text: None) -> tup
     return hours, days
 
 
-def _committed(checks: _Checks, folders: Iterable[Path]) -> Verified:
+def _committed(checks: _Checks, folders: Iterable[Place]) -> Verified:
     for folder in folders:
         try:
             manifest = load(folder)
@@ -117,7 +117,7 @@ class _Checks:
     def result(self) -> Verified:
         return Verified(self._kind, self._files, self._rows, self._values, tuple(self._differences), tuple(self.broken))
 
-    def folder(self, folder: Path, manifest: Manifest) -> None:
+    def folder(self, folder: Place, manifest: Manifest) -> None:
         """Check the data files of an hour or a day, and the sums of its manifest."""
         values = intervals = 0
         is_whole = True
@@ -135,7 +135,7 @@ class _Checks:
                 if stored != counted:
                     self._differences.append(Difference(path, -1, name, stored, counted))
 
-    def file(self, path: Path, columns: tuple[Column, ...]) -> tuple[int, int] | None:
+    def file(self, path: str | Place, columns: tuple[Column, ...]) -> tuple[int, int] | None:
         """Check a file; returns its values and its intervals, None when it cannot be read in full."""
         try:
             table = read_table(path, columns)

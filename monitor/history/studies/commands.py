@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.catalogue.outside import json_text
@@ -80,7 +79,7 @@ def study(args: argparse.Namespace) -> tuple[Study, int]:
     if unknown := [name for name in quantiles or [""] if name not in QUANTILES]:
         raise UserError(f"--quantiles: {unknown[0]!r} is not one of {', '.join(QUANTILES)}")
     chosen = [parse_selection(text) for text in (args.a, args.b, args.calibrate_on or args.a)]
-    (rows_a, rows_b, rows_c), problems = load(Path(args.spool), chosen, args.metric, args.interval)
+    (rows_a, rows_b, rows_c), problems = load(args.spool, chosen, args.metric, args.interval)
     for selection, rows in zip(chosen, (rows_a, rows_b, rows_c), strict=True):
         if rows.num_rows == 0:
             raise UserError(f"{args.spool}: no interval of {args.metric} is selected by {selection.text!r}")

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken, read_unit, scan
 from heliograph.monitor.history.merge import ALL_LABELS, Merger, merge
+from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
 from heliograph.monitor.latency import highest_of
 
@@ -121,7 +121,7 @@ def _microseconds(text: str, value: str) -> int:
 
 
 def load(
-    spool: Path, selections: Iterable[Selection], metric: Metrics, interval_s: float, by: Sequence[str] = PAIR
+    spool: Place, selections: Iterable[Selection], metric: Metrics, interval_s: float, by: Sequence[str] = PAIR
 ) -> tuple[list[pa.Table], list[tuple[Broken, int]]]:
     """Read the selected intervals.
 
