@@ -65,8 +65,8 @@ def directory(text: str) -> Path:
         return Path(unquote(rest))
     if scheme in SCHEMES:
         raise argparse.ArgumentTypeError(
-            f"{text}: this action commits, and only directories of this machine can be used for that; reports, studies, "
-            f"merge, percentiles and verify read {scheme}://"
+            f"{text}: this action commits, and only directories of this machine can be used for that; reports, "
+            f"studies, merge, percentiles and verify read {scheme}://"
         )
     raise argparse.ArgumentTypeError(
         f"{text}: only directories of this machine can be used, such as /data/spool or file:///data/spool"

@@ -41,9 +41,9 @@ class Difference:
     column: str
     """The column; `cells` for the counts themselves."""
     stored: int
-    """What the column, the manifest or our kernel says."""
+    """By the column, the manifest or our kernel."""
     found: int
-    """What `hdrhistogram` reads."""
+    """By `hdrhistogram`."""
     series: str = ""
     """Labels of the row."""
 
