@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken
 from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.merge import HOUR_US, merge
+from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.studies.days import Note, choose_rows
 from heliograph.monitor.history.studies.samples import PAIR, Metrics, Selection, load
 
@@ -25,8 +25,8 @@ HOUR_SECONDS = 3600.0
 class Source:
     """A spool, or a history when its directory is given."""
 
-    spool: Path
-    history: Path | None
+    spool: Place
+    history: Place | None
     interval_s: float | None
     """Intervals that start in the same period of this many seconds are added; None: 10, or an hour of a history."""
 
