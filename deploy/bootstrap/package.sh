@@ -13,8 +13,8 @@ stamp=$top/.venv/.heliograph
 say() { printf 'bootstrap: %s\n' "$*"; }
 
 cd "$top"
-wanted=$(find pyproject.toml LICENSE README.md deploy/alerts.toml engine monitor exporters dashboards -type f \
-    ! -name '*.pyc' ! -name '*.md' -print0 2>/dev/null | sort -z | xargs -0 sha256sum | sha256sum)
+wanted=$(find pyproject.toml LICENSE README.md deploy/alerts.toml deploy/runbooks engine monitor exporters dashboards \
+    -type f ! -name '*.pyc' \( ! -name '*.md' -o -path 'deploy/runbooks/*' \) -print0 2>/dev/null | sort -z | xargs -0 sha256sum | sha256sum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
     exit 0
 fi

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import subprocess
-import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from heliograph.exporters.alerts import promtool
+from heliograph.exporters.alerts.promtool import Labels, Report
 from heliograph.exporters.alerts.render import records
 from heliograph.exporters.alerts.settings import PREFIX, Settings
 from heliograph.exporters.collector import SnapshotCollector
@@ -28,13 +27,6 @@ from heliograph.monitor.model import Health, InstanceState, ObjectState, Snapsho
 __all__ = ["Finding", "Past", "check", "of_flights", "of_prometheus"]
 
 _CONDITION = "Condition"
-_TIMEOUT = 600.0
-_ASK = re.compile(r"alertname: (\w+), time: (\S+?), ")
-_LABELS = re.compile(r"Labels:\{(.*)\}")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-
-Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
@@ -153,23 +145,18 @@ def of_prometheus(folder: Path, step: float) -> Past:
         UserError: The directory cannot be read, or has no series of Heliograph.
     """
     match = '{__name__=~"heliograph_.*|up"}'
-    text = _run("tsdb", "dump", f"--match={match}", str(folder))
+    text = promtool.run("tsdb", "dump", f"--match={match}", str(folder))
     rows = []
     for line in text.splitlines():
         labels, _, rest = line.rpartition("} ")
         value, _, at_ms = rest.partition(" ")
-        rows.append((dict(_pairs(labels)), float(value), int(at_ms) / 1e3))
+        rows.append((dict(promtool.pairs(labels)), float(value), int(at_ms) / 1e3))
     if not rows:
         raise UserError(f"{folder} has no series of Heliograph")
     past = Past(min(at for _, _, at in rows), step)
     for series, number, when in rows:
         past.add(series.pop("__name__"), series, round((when - past.start) / step), number)
     return past
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for key, value in _LABEL.findall(text):
-        yield key, str(json.loads(f'"{value}"'))
 
 
 def check(past: Past, settings: Settings) -> list[Finding]:
@@ -180,26 +167,15 @@ def check(past: Past, settings: Settings) -> list[Finding]:
     """
     rules, names = _rules(settings)
     used = set(re.findall(r"\bheliograph_\w+|\bup\b", json.dumps(rules)))
-    asks = [
-        {"eval_time": _duration(number * past.step), "alertname": name, "exp_alerts": []}
-        for number in range(past.steps)
-        for name in names
-    ]
-    test = {
-        "interval": _duration(past.step),
-        "input_series": [_input(key, values, past.steps) for key, values in past.series.items() if key[0] in used],
-        "alert_rule_test": asks,
-    }
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        (folder / "rules.yml").write_text(json.dumps(rules))
-        content = {"rule_files": ["rules.yml"], "evaluation_interval": _duration(past.step), "tests": [test]}
-        (folder / "tests.yml").write_text(json.dumps(content))
-        report = _run("test", "rules", str(folder / "tests.yml"), failing=True)
+    inputs = (_input(key, values, past.steps) for key, values in past.series.items() if key[0] in used)
+    times = [number * past.step for number in range(past.steps)]
+    report = promtool.evaluate(rules, inputs, past.step, dict.fromkeys(names, times))
+    if report.errors:
+        raise UserError("promtool failed: " + "; ".join(f"{name}: {text}" for name, text in report.errors.items()))
     return _findings(report, past, settings)
 
 
-def _rules(settings: Settings) -> tuple[Mapping[str, object], list[str]]:
+def _rules(settings: Settings) -> tuple[Sequence[Mapping[str, object]], list[str]]:
     rules: list[Mapping[str, object]] = [
         {"record": name, "expr": expr, "labels": dict(labels)} for name, expr, labels in records(settings)
     ]
@@ -210,49 +186,17 @@ def _rules(settings: Settings) -> tuple[Mapping[str, object], list[str]]:
         rules.append({"alert": one.name, "expr": one.expr, "for": one.holds, "keep_firing_for": one.keep})
         rules.append({"alert": f"{one.name}{_CONDITION}", "expr": one.expr})
         names += [one.name, f"{one.name}{_CONDITION}"]
-    return {"groups": [{"name": "past", "rules": rules}]}, names
+    return rules, names
 
 
 def _input(key: tuple[str, Labels], values: Mapping[int, float], steps: int) -> Mapping[str, str]:
-    name, labels = key
-    inside = ", ".join(f"{label}={json.dumps(value, ensure_ascii=False)}" for label, value in labels)
     row = (f"{values[step]:.17g}" if step in values else "_" for step in range(steps))
-    return {"series": f"{name}{{{inside}}}", "values": " ".join(row)}
+    return promtool.series(*key, row)
 
 
-def _duration(seconds: float) -> str:
-    return f"{round(seconds * 1000)}ms"
-
-
-def _seconds(text: str) -> float:
-    return sum(int(count) * _UNITS[unit] for count, unit in re.findall(r"(\d+)(ms|h|m|s)", text))
-
-
-def _run(*words: str, failing: bool = False) -> str:
-    """Run promtool and return its output; `failing` says that its tests may fail."""
-    program = shutil.which("promtool")
-    if program is None:
-        raise UserError("promtool is not installed; it is part of Prometheus (Debian: prometheus)")
-    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=_TIMEOUT)
-    if done.returncode != 0 and not (failing and "FAILED" in done.stdout + done.stderr):
-        raise UserError(f"promtool failed: {(done.stderr or done.stdout).strip()}")
-    return done.stdout + done.stderr if failing else done.stdout
-
-
-def _firing(report: str) -> Iterable[tuple[str, Labels, float]]:
-    """Yield alert, labels and time of all that fire; a part of the report that has another form is an error."""
-    parts = _ASK.split(report)
-    if re.search(r"err(or)?:", parts[0]):
-        raise UserError(f"promtool failed: {parts[0].strip()}")
-    for name, time, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        for labels in _LABELS.findall(text):
-            pairs = sorted((key, value) for key, value in _pairs(labels) if key not in ("alertname", "job"))
-            yield name, tuple(pairs), _seconds(time)
-
-
-def _findings(report: str, past: Past, settings: Settings) -> list[Finding]:
+def _findings(report: Report, past: Past, settings: Settings) -> list[Finding]:
     times: dict[tuple[str, Labels], list[float]] = {}
-    for name, labels, time in _firing(report):
+    for name, labels, time in report.firing:
         times.setdefault((name, labels), []).append(time)
     last = (past.steps - 1) * past.step
 

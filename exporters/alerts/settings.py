@@ -30,6 +30,8 @@ _BOARDS = {
     "none": ("heliograph-fleet", ""),
 }
 """Dashboard of an alert, and the variable that its link sets, by the word in its rule."""
+_COMPARISON = re.compile(r"(?:>=|<=|==|>|<) [0-9.]+$")
+_SEVERAL = re.compile(r"[<>=]|\b(?:and|or|unless)\b")
 _PLACEHOLDER = re.compile(r"<([A-Za-z_][\w.]*)>")
 
 
@@ -45,6 +47,14 @@ class Alert:
     keep: str
     """How long the alert stays after the condition has ended."""
     expr: str
+    measure: str
+    """The expression whose value is compared with the threshold; the condition may have further parts. Empty: none."""
+    comparison: str
+    """Sign of the comparison; the alert is about values for which it holds."""
+    limit: float
+    """The threshold."""
+    unit: str
+    """Unit of the value; ``%``: a share of 1."""
     summary: str
     text: str
     runbook: str
@@ -173,6 +183,7 @@ def _alert(name: str, rule: Mapping[str, str], given: Mapping[str, Any]) -> Aler
     def filled(text: str) -> str:
         return _PLACEHOLDER.sub(value, text.strip())
 
+    measure, sign, limit = _compared(name, *(filled(rule.get(key, "")) for key in ("expr", "measure", "limit")))
     grafana = str(given["links"]["grafana"]).rstrip("/")
     board, narrowed = _BOARDS[rule["link"]]
     variable = f"?var-{narrowed}={{{{ . | urlquery }}}}" if narrowed else ""
@@ -186,12 +197,37 @@ def _alert(name: str, rule: Mapping[str, str], given: Mapping[str, Any]) -> Aler
         holds=_duration("for", own["for"]),
         keep=_duration("keep", own["keep"]),
         expr=filled(rule["expr"]),
+        measure=measure,
+        comparison=sign,
+        limit=limit,
+        unit=rule.get("unit", ""),
         summary=filled(rule["summary"]),
         text=filled(rule["text"]),
         runbook=f"{str(given['links']['runbooks']).rstrip('/')}/{PREFIX}{name}.md",
         board=board,
         dashboard=dashboard,
     )
+
+
+def _compared(name: str, expr: str, measure: str, limit: str) -> tuple[str, str, float]:
+    """Return the compared expression of a condition, the sign and the threshold; nothing if it always holds.
+
+    Raises:
+        ValueError: The condition has several parts, and no measure of its own.
+    """
+    if not measure:
+        depth, outside = 0, ""
+        for letter in expr:
+            depth += letter in "({[" or -(letter in ")}]")
+            outside += " " if depth or letter in ")}]" else letter
+        if outside.strip() == "vector":
+            return "", "", 0.0
+        found = _COMPARISON.search(outside)
+        if found is None or _SEVERAL.search(outside[: found.start()]):
+            raise ValueError(f"the condition of {name} has several parts: its rule needs measure and limit")
+        measure, limit = expr[: found.start()].strip(), found[0].strip()
+    sign, _, number = limit.partition(" ")
+    return measure, sign, float(number)
 
 
 def _objective(name: str, values: Mapping[str, Any]) -> Objective:

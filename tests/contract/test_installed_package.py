@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, files
 import pytest
 
 SOURCES = (".c", ".h", ".def", ".md", ".txt")
+RUNBOOKS = "heliograph/exporters/alerts/runbooks/"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,12 @@ def test_the_live_page_brings_its_style(installed: list[str]) -> None:
 
 
 def test_no_source_of_the_engine_is_installed(installed: list[str]) -> None:
-    assert not [name for name in installed if name.endswith(SOURCES)]
+    assert not [name for name in installed if name.endswith(SOURCES) and not name.startswith(RUNBOOKS)]
+
+
+def test_the_live_page_brings_settings_and_runbooks_of_the_alerts(installed: list[str]) -> None:
+    assert "heliograph/exporters/alerts/alerts.toml" in installed
+    assert any(name.startswith(f"{RUNBOOKS}Heliograph") and name.endswith(".md") for name in installed)
 
 
 def test_heliograph_is_a_namespace(installed: list[str]) -> None:
