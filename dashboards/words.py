@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from heliograph.monitor.alerts import State
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health
 from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
 
-__all__ = ["ACTION", "BEHAVIOUR", "CALM", "HEALTH", "STATE", "Tone", "Word"]
+__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "HEALTH", "STATE", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -62,6 +63,14 @@ ACTION: Mapping[str, Word] = {
     **{name: Word(name.replace("_", " ") or "none", *_ACTION_SHAPES[name], number) for number, name in ACTIONS.items()},
 }
 """Action of a source on a receiver; ranks are the numbers of the statistic."""
+
+ALERT: Mapping[State, Word] = {
+    State.QUIET: Word("quiet", "●", "good", 0),
+    State.EMPTY: Word("no value", "○", "idle", 1),
+    State.UNKNOWN: Word("not computed", "◌", "idle", 2),
+    State.PENDING: Word("pending", "◐", "watch", 3),
+    State.FIRING: Word("firing", "▲", "bad", 4),
+}
 
 CALM = frozenset({Behaviour.OK, Behaviour.RECOVERING})
 """Classes that need no attention."""

@@ -22,7 +22,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
 from heliograph.dashboards.live.easel import Drawing, Easel
-from heliograph.dashboards.live.pages import command, congestion, fleet, incident, lab, receiver, topic
+from heliograph.dashboards.live.pages import alerts, command, congestion, fleet, incident, lab, receiver, topic
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
@@ -43,6 +43,7 @@ _SELECTIONS = {
     "rx-": receiver.CHOICES,
     "cc-": congestion.CHOICES,
     "inc-": incident.CHOICES,
+    "al-": alerts.CHOICES,
     "lab-": lab.CHOICES,
     "act-": command.CHOICES,
 }
@@ -50,17 +51,18 @@ _SELECTIONS = {
 
 
 class _OfOne(NamedTuple):
-    """A page of one object: its module, the start of its ids, and whether it shows the stages of the latency."""
+    """A page of one object: its module, the start of its ids, and what tells the store that somebody looks at it."""
 
     page: Any
     prefix: str
-    needs_stages: bool = False
+    need: Callable[[Store], None] = lambda store: None
 
 
 _OF_ONE: Mapping[str, _OfOne] = {
     "/topic": _OfOne(topic, "tp-"),
-    "/receiver": _OfOne(receiver, "rx-", needs_stages=True),
+    "/receiver": _OfOne(receiver, "rx-", Store.need_stages),
     "/congestion": _OfOne(congestion, "cc-"),
+    "/alerts": _OfOne(alerts, "al-", Store.need_alerts),
 }
 """By address."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
@@ -116,12 +118,12 @@ def page_at(
         ordered, more = command.order(values, view, control) if control else (command.Order(), [])
         return harmless(command.layout(view, state, ordered, control, [*said, *more]))
     if (one := _OF_ONE.get(path)) is not None:
-        if one.needs_stages:
-            store.need_stages()
+        one.need(store)
         picked, more = one.page.choice(values, view)
         return harmless(one.page.layout(view, state, picked, [*said, *more]))
     if path not in PAGES:
         said.append(refused("Page", path, "does not exist; this is the first page"))
+    store.need_alerts()
     choice, more = fleet.choice(values, view)
     return harmless(fleet.layout(view, state, verdict(view, status), choice, [*said, *more]))
 
@@ -152,6 +154,7 @@ def refresh(
     Args:
         shown: Number of the drawing that the browser shows; None: it needs all parts.
     """
+    store.need_alerts()
     view, now = store.view, clock()
     said = verdict(view, status_of(view, now))
     drawing, changes = easel.update(view, choice, shown)
@@ -271,8 +274,7 @@ def _add_one(app: Dash, store: Store, clock: Callable[[], int], one: _OfOne) -> 
         prevent_initial_call=True,
     )
     def on_ask_of_one(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        if one.needs_stages:
-            store.need_stages()
+        one.need(store)
         view, shown = store.view, _shown(stamp)
         choice = page.Choice(*(str(given.get(name) or "") for name in page.CHOICES))
         drawing, changes = easel.update(view, choice, shown)

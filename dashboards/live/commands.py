@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from heliograph.dashboards.live.access import Access, content_policy, read_token, with_headers
+from heliograph.monitor.alerts import load_evaluator
 from heliograph.monitor.commands.arguments import (
     add_allowed_host_option,
     add_collect_option,
@@ -37,6 +38,7 @@ examples:
   heliograph live
   heliograph live --listen 127.0.0.1:8051 --interval 0.5
   heliograph live --listen 0.0.0.0:8050 --token-file /etc/heliograph/live.token
+  heliograph live --alertmanager http://127.0.0.1:9093
   heliograph live --capture live.png --url http://127.0.0.1:8050/
 
 The pages listen on this machine only, where every user may read them, unless --listen names another address. That needs
@@ -69,6 +71,12 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         type=Path,
         metavar="FILE",
         help="allow commands to the instances of this host with the token in this file; default: read-only",
+    )
+    parser.add_argument(
+        "--alertmanager", metavar="URL", help="show the silences of this Alertmanager, http://HOST:PORT; read only"
+    )
+    parser.add_argument(
+        "--alert-settings", type=Path, metavar="FILE", help="thresholds of the alerts; default: those of this release"
     )
     add_allowed_host_option(parser)
     add_segments_option(parser)
@@ -130,26 +138,32 @@ def _serve(args: argparse.Namespace) -> int:
     if command_token is not None and command_token == token:
         raise UserError("--token-file and --control-token-file hold the same token: every reader could send commands")
     try:
+        from heliograph.dashboards.live.alerting import Alerting
         from heliograph.dashboards.live.app import create
         from heliograph.dashboards.live.control import Control
         from heliograph.dashboards.live.recordings import Shelf
+        from heliograph.dashboards.live.silences import Alertmanager
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
 
     shelf = Shelf(_folders(args), args.all_users)
+    alertmanager = Alertmanager(args.alertmanager) if args.alertmanager else None
+    alerts = Alerting(load_evaluator(args.alert_settings, args.interval), alertmanager)
     with open_source(args) as source:
         store = Store(
             lambda: source.sample(histograms=store.histograms),
             interval=args.interval,
             place=source.place,
             absence=(lambda: source.absence) if args.collect else None,
+            alerts=alerts,
         )
         control = Control(command_token, lambda: store.found, store.record) if command_token else None
         app = create(store, control=control, shelf=shelf)
         checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
         server = _listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
         store.start()
+        alerts.start()
         try:
             shown = f"[{host}]" if ":" in host else host
             print(f"heliograph live on http://{shown}:{port}/, reading {store.view.place}; stop with Ctrl-C")
@@ -159,6 +173,7 @@ def _serve(args: argparse.Namespace) -> int:
         finally:
             server.close()
             store.close()
+            alerts.close()
     return 0
 
 

@@ -32,8 +32,8 @@ Shift = tuple[int, int]
 
 EVERYTHING: Group = "all"
 _WHOLE, _RECOVERED = "total_latency", "total_latency_recovered"
-HISTOGRAMS = frozenset({_WHOLE, _RECOVERED})
-"""Histograms that a snapshot needs."""
+HISTOGRAMS = frozenset({_WHOLE, _RECOVERED, "host_hiccup"})
+"""Histograms that a snapshot needs; alerts compare latencies with the delays of the host."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 _PER_TOPIC = {("receiver", "messages_delivered"): "delivered", ("transmitter", "messages_sent"): "sent"}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from queue import SimpleQueue
 
+from heliograph.dashboards.live.alerting import Alerting, Board
 from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
 from heliograph.dashboards.live.sending import sending
 from heliograph.dashboards.live.series import HISTOGRAMS, Point, point
@@ -77,6 +78,8 @@ class View:
     """Where the sampler looks for instances, as text."""
     absence: str = ""
     """Why there is no instance, when more is known than the place."""
+    alerts: Board | None = None
+    """The alerts; None: this server judges none."""
 
     @property
     def spectrum_points(self) -> tuple[Point, ...]:
@@ -85,7 +88,7 @@ class View:
 
 
 class Service(StrEnum):
-    """How current the page is. The browser adds two states: paused and disconnected."""
+    """How current the page is. The browser adds three states: paused, slow and disconnected."""
 
     STARTING = "starting"
     LIVE = "live"
@@ -138,6 +141,7 @@ class Store:
         interval: float = 1.0,
         place: str = "",
         absence: Callable[[], str] | None = None,
+        alerts: Alerting | None = None,
         points: int = KEPT_POINTS,
         cells: int = KEPT_CELLS,
         events: int = KEPT_EVENTS,
@@ -149,19 +153,21 @@ class Store:
             interval: Seconds between samples.
             place: Where the sampler looks, as text.
             absence: Returns the reason when there is no instance.
+            alerts: Judges the alerts over the samples; None: nothing does.
             points: Number of intervals kept for the charts.
             cells: Number of newest intervals that keep their histogram cells.
             events: Number of newest events kept.
         """
         self._sample = sample
         self._absence = absence
+        self._alerts = alerts
         self._before: Snapshot | None = None
         self._watcher = Watcher()
         self._points: deque[Point] = deque(maxlen=points)
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
         self._recorded: SimpleQueue[Event] = SimpleQueue()
-        self._view = View(interval=interval, place=place)
+        self._view = View(interval=interval, place=place, alerts=alerts.board if alerts else None)
         self._stages_until = 0.0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -186,6 +192,11 @@ class Store:
         """Read the histograms of the stages for a minute from now."""
         self._stages_until = time.monotonic() + _STAGES_SECONDS
 
+    def need_alerts(self) -> None:
+        """Judge the alerts for a minute from now."""
+        if self._alerts is not None:
+            self._alerts.need()
+
     def record(self, event: Event) -> None:
         """Add an event of this server to those of the engines; the next sample shows it."""
         self._recorded.put(event)
@@ -209,6 +220,8 @@ class Store:
         self._events.extendleft(now.events)
         while not self._recorded.empty():
             self._events.appendleft(self._recorded.get())
+        if self._alerts is not None:
+            self._alerts.feed(now)
         self._view = replace(
             self._view,
             sequence=self._view.sequence + 1,
@@ -225,6 +238,7 @@ class Store:
             events_missed=self._view.events_missed + now.events_missed,
             trouble="",
             absence="" if now.instances or self._absence is None else self._absence(),
+            alerts=self._alerts.board if self._alerts is not None else None,
         )
         return self._view
 

@@ -53,14 +53,15 @@ class Running:
 
 
 @contextlib.contextmanager
-def served(folder: Path, **tokens: str) -> Iterator[Running]:
+def served(folder: Path, *more: str, **tokens: str) -> Iterator[Running]:
     """A live page that answers.
 
     Args:
         folder: An empty folder, for the segments and the token files.
+        more: Further options.
         tokens: Tokens by the name of their option: `token_file`, `control_token_file`.
     """
-    options: list[str] = []
+    options = list(more)
     for name, token in tokens.items():
         file = folder / name
         file.write_text(f"{token}\n")

@@ -23,10 +23,13 @@ from typing import Any
 import numpy as np
 from werkzeug.serving import make_server
 
+from heliograph.dashboards.live.alerting import Alerting
 from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.recordings import Shelf
+from heliograph.dashboards.live.silences import Alertmanager, Matcher, Silence, Silences
 from heliograph.dashboards.live.store import Store
+from heliograph.monitor.alerts import load_evaluator
 from heliograph.monitor.latency import dense
 from heliograph.monitor.model import Event, Histogram, ObjectState, Snapshot
 from tests.dashboards.browsing import chromium, until
@@ -37,6 +40,7 @@ from tests.ports import free_port
 
 PAGES = {
     "fleet": "",
+    "alerts": "alerts?alert=HeliographReceiverFallingBehind",
     "topic": "topic?topic=PRICES.A",
     "receiver": "receiver?instance=slow",
     "congestion": "congestion",
@@ -69,8 +73,10 @@ def main(folder: Path, *only: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         snapshots = list(moments(Path(place) / "segments"))
         samples = iter(snapshots)
-        store = Store(lambda: next(samples), place="/dev/shm/heliograph")
-        for _ in snapshots:
+        alerts = Alerting(load_evaluator(), silencing(snapshots[-1].time_ns))
+        store = Store(lambda: next(samples), place="/dev/shm/heliograph", alerts=alerts)
+        for snapshot in snapshots:
+            alerts.judge(snapshot, record_only=snapshot is not snapshots[-1])
             view = store.take()
         control = Control(b"sixteen characters", lambda: store.found, store.record)
         answers = itertools.count(view.time_ns, 1_000_000)  # the browser expects another time with each answer
@@ -91,6 +97,16 @@ def main(folder: Path, *only: str) -> None:
         finally:
             server.shutdown()
             serving.join()
+
+
+def silencing(now_ns: int) -> Alertmanager:
+    """An Alertmanager that has answered with one silence, of the lossy receiver's requests."""
+    manager = Alertmanager("http://alertmanager:9093")
+    matchers = [Matcher("alertname", "HeliographCryingBabyReceiver"), Matcher("receiver", "lossy|bravo", is_regex=True)]
+    hours = 3600 * SECOND
+    silence = Silence(matchers, now_ns - hours, now_ns + 2 * hours, "ada", "its switch is replaced at noon", True)
+    manager._silences = Silences("http://alertmanager:9093", [silence], now_ns - 5 * SECOND)
+    return manager
 
 
 def picture(driver: Any, url: str, ground: str, width: int) -> bytes:

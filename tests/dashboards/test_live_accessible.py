@@ -14,6 +14,7 @@ from tests.incidents import KEPT
 
 PAGES = {
     "": "state",
+    "alerts?alert=HeliographReceiverIsolated": "al-state",
     "topic?topic=PRICES.A": "tp-state",
     "receiver": "rx-state",
     "congestion": "cc-state",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
@@ -60,9 +61,24 @@ def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driv
     errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert errors == []
 
+    grey = "return document.querySelector('main').classList.contains('old')"
+    after = "return getComputedStyle(document.querySelector('#verdict h1'), '::after').content"
+    headline = seen(driver, "verdict")
+    running.process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: "slow connected, but no answer for" in seen(driver, "state"), "noticing that the server is slow")
+        assert driver.execute_script(grey)
+        assert re.fullmatch(r'" – \d+ s old"', driver.execute_script(after))
+        assert seen(driver, "verdict") == headline, "the last known headline stays"
+    finally:
+        running.process.send_signal(signal.SIGCONT)
+    until(lambda: "live" in seen(driver, "state"), "answers again")
+    assert not driver.execute_script(grey)
+
     running.process.send_signal(signal.SIGTERM)
     running.process.wait(20)
     until(lambda: "disconnected no answer for" in seen(driver, "state"), "noticing that the server is gone")
+    assert driver.execute_script(grey)
 
 
 def test_a_reader_signs_in_and_no_script_or_style_breaks_the_policy(tmp_path: Path, driver: Any) -> None:

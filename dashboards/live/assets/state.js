@@ -9,6 +9,7 @@
   "use strict";
 
   var MOST_MIB = { "lab-upload": 2, "inc-upload": 8 }; /* largest file by the id of its control */
+  var PROBE = 2000; /* milliseconds between two looks for a server that does not answer */
   var PATIENCE = 15000; /* milliseconds until a request without an answer is repeated */
 
   var answered = null; /* stamp of the newest answer */
@@ -16,18 +17,52 @@
   var asked = null; /* when the present request was sent; null: none */
   var question = 0;
   var pausedAt = null;
+  var probed = 0; /* when the last look began */
+  var isLooking = false; /* whether it has no result yet */
+  var isGone = false; /* whether it found no server */
 
   function age(milliseconds) {
     var seconds = Math.round(milliseconds / 1000);
     return seconds < 100 ? seconds + " s" : Math.round(seconds / 60) + " min";
   }
 
+  function isLate(stamp, now) {
+    return now - arrived > Math.max(3000 * stamp.interval, 3000);
+  }
+
+  /* Tells a server that is gone from one that is slow or held up: only the latter takes a connection. */
+  function probe(now) {
+    if (!isLooking && now - probed >= PROBE) {
+      probed = now;
+      isLooking = true;
+      var found = function (is) {
+        return function () {
+          isLooking = false;
+          isGone = is;
+        };
+      };
+      fetch("/assets/state.js", { method: "HEAD", cache: "no-store" }).then(found(false), found(true));
+    }
+  }
+
+  /* The headline of data that no longer arrives turns grey and gives its age. */
+  function mark(isOld, now) {
+    var main = document.querySelector("main");
+    if (main !== null) {
+      main.classList.toggle("old", isOld);
+      main.style.setProperty("--age", JSON.stringify(" – " + age(now - arrived) + " old"));
+    }
+  }
+
   function state(stamp, now) {
     if (pausedAt !== null) {
       return ["pill idle", "❚❚", "paused", "by you at " + pausedAt.toTimeString().slice(0, 8)];
     }
-    if (now - arrived > Math.max(3000 * stamp.interval, 3000)) {
-      return ["pill bad", "✕", "disconnected", "no answer for " + age(now - arrived)];
+    if (isLate(stamp, now)) {
+      probe(now);
+      return isGone
+        ? ["pill bad", "✕", "disconnected", "no answer for " + age(now - arrived)]
+        : ["pill watch", "◑", "slow", "connected, but no answer for " + age(now - arrived)];
     }
     return ["pill " + stamp.tone, stamp.shape, stamp.word, stamp.reason];
   }
@@ -79,6 +114,7 @@
         answered = stamp.answered;
         arrived = now;
         asked = null;
+        isGone = false;
       }
       var next = window.dash_clientside.no_update;
       if (!paused && (asked === null || now - asked > PATIENCE)) {
@@ -86,6 +122,7 @@
         question += 1;
         next = question;
       }
+      mark(pausedAt === null && isLate(stamp, now), now);
       return [next].concat(state(stamp, now));
     },
 
@@ -94,7 +131,7 @@
       var found = new URLSearchParams();
       window.dash_clientside.callback_context.inputs_list.forEach(function (input) {
         [].concat(input.value === undefined || input.value === null ? [] : input.value).forEach(function (value) {
-          found.append(input.id.replace(/^(lab|act|rx|tp|cc|inc)-/, ""), value);
+          found.append(input.id.replace(/^(lab|act|rx|tp|cc|al|inc)-/, ""), value);
         });
       });
       window.history.replaceState(window.history.state, "", window.location.pathname + "?" + found.toString());

@@ -23,6 +23,7 @@ from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR
+from heliograph.monitor.alerts import State
 from heliograph.monitor.latency import percentiles
 
 __all__ = ["PLACES", "Choice", "choice", "layout", "parts", "verdict_parts"]
@@ -206,6 +207,7 @@ def _tiles(view: View) -> list[html.Div]:
     tail = last.latency.get(EVERYTHING, {}) if last else {}
     return [
         tile("In trouble", f"{len(bad)}", f"of {receiving} receivers", "bad" if "bad" in tones else "".join(tones)),
+        _alerts(view),
         tile("Sent", numbers.rate(sent), "msg/s"),
         tile("Delivered", numbers.rate(delivered), "msg/s, total"),
         tile("Repair requests", numbers.rate(naks), "NAKs/s"),
@@ -213,6 +215,16 @@ def _tiles(view: View) -> list[html.Div]:
         tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
         tile("Latency p99.9", numbers.latency(tail.get("p99.9")), "all"),
     ]
+
+
+def _alerts(view: View) -> html.Div:
+    """The number of alerts that fire, which opens their page."""
+    board = view.alerts
+    if board is None or not board.judgement.time_ns or board.trouble:
+        return tile("Alerts", dcc.Link(numbers.NONE, href="/alerts", refresh=False), "not judged")
+    firing, pending = board.count(State.FIRING), board.count(State.PENDING)
+    tone = "bad" if firing else "watch" if pending else ""
+    return tile("Alerts", dcc.Link(str(firing), href="/alerts", refresh=False), f"firing, {pending} pending", tone)
 
 
 def _throughput_twin(points: tuple[Point, ...]) -> html.Table:

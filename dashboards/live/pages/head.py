@@ -14,6 +14,7 @@ __all__ = ["PAGES", "head", "notes", "stamp", "taken"]
 
 PAGES: Mapping[str, str] = {
     "/": "Fleet",
+    "/alerts": "Alerts",
     "/topic": "Topic",
     "/receiver": "Receiver",
     "/congestion": "Congestion",

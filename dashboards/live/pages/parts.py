@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -21,6 +21,7 @@ __all__ = [
     "graph",
     "harmless",
     "named",
+    "of_alert",
     "of_receiver",
     "of_stream",
     "of_topic",
@@ -87,7 +88,7 @@ def card(title: str, note: Any, *body: Any, beside: Any = None) -> html.Section:
     return html.Section([html.Header(header), *body], className="card")
 
 
-def tile(title: str, value: str, note: str, tone: str = "") -> html.Div:
+def tile(title: str, value: Any, note: str, tone: str = "") -> html.Div:
     """One number with its name."""
     return html.Div([html.Dt(title), html.Dd([value, html.Small(note)])], className=f"tile {tone}".strip())
 
@@ -110,6 +111,12 @@ def of_topic(topic: str, stream: str) -> html.Strong:
 def of_stream(stream: str, shown: str = "") -> html.Strong:
     """The name of a stream, or another text, which opens the page of its congestion control."""
     return _link(shown or stream, "/congestion", stream=stream)
+
+
+def of_alert(name: str, **selected: str) -> html.Strong:
+    """The name of an alert, which opens its page; the page loads again, so that it also works from that page."""
+    chosen = urlencode({"alert": name} | {key: value for key, value in selected.items() if value})
+    return html.Strong(html.A(name, href=f"/alerts?{chosen}"))
 
 
 def picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: str, empty: str) -> html.Div:
