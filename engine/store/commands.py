@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.engine.commands import status_line
+from heliograph.engine.store.export import add_export
 from heliograph.engine.store.files import ahead, faults, segments
 from heliograph.engine.store.offer import add_offer
 from heliograph.engine.store.replay import add_replay
@@ -27,8 +28,8 @@ def command(subparsers: Subparsers) -> None:
     """Add ``heliograph store``."""
     parser = subparsers.add_parser(
         "store",
-        help="keep messages in a store, serve and replay them; list, verify or trim its files",
-        description="Keep messages in a store, serve and replay them; list, verify or trim its files.",
+        help="keep messages in a store, serve, replay and export them; list, verify or trim its files",
+        description="Keep messages in a store, serve, replay and export them; list, verify or trim its files.",
         epilog="example:\n  heliograph store verify /var/lib/heliograph/store",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -37,6 +38,7 @@ def command(subparsers: Subparsers) -> None:
     add_offer(actions)
     add_replay(actions)
     add_subscriptions(actions)
+    add_export(actions)
     add_trim(actions)
     for name, text in (
         ("ls", "list the segments with their messages"),

@@ -7,12 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from heliograph.engine.commands import FORMATS, counted, status_line
+from heliograph.engine.store.arguments import BY, natural, number_or_time
 
 if TYPE_CHECKING:
     from heliograph.engine.store.reader import StoredMessage
@@ -22,7 +22,6 @@ __all__ = ["add_replay"]
 
 Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-_BY = ("position", "number", "sequence", "time")
 _SHOW_SECONDS = 1.0
 _FLUSH_SECONDS = 10.0
 
@@ -49,12 +48,12 @@ def add_replay(actions: Actions) -> None:
     parser.add_argument("store", metavar="DIR|store://HOST:PORT", help="directory or address of the store")
     parser.add_argument("--stream", metavar="GSI:PORT", help="only this stream (default: all, one after another)")
     parser.add_argument("--topic", metavar="PATTERN", help="only topics that match; * and ? are wildcards")
-    parser.add_argument("--by", choices=_BY, default="position", help="meaning of --first and --last")
+    parser.add_argument("--by", choices=BY, default="position", help="meaning of --first and --last")
     parser.add_argument(
-        "--first", type=_value, default=0, metavar="VALUE", help="a number, or a time as in 2026-11-23T09:00:00"
+        "--first", type=number_or_time, default=0, metavar="VALUE", help="a number, or a time as in 2026-11-23T09:00:00"
     )
-    parser.add_argument("--last", type=_value, default=2**64 - 1, metavar="VALUE", help="the same")
-    parser.add_argument("--count", type=_positive, metavar="N", help="stop after this many messages")
+    parser.add_argument("--last", type=number_or_time, default=2**64 - 1, metavar="VALUE", help="the same")
+    parser.add_argument("--count", type=natural, metavar="N", help="stop after this many messages")
     parser.add_argument(
         "--format",
         choices=list(FORMATS),
@@ -63,28 +62,11 @@ def add_replay(actions: Actions) -> None:
     )
     sending = parser.add_argument_group("sending")
     sending.add_argument("--to", metavar="ENDPOINT", help="send the messages on their topics instead of printing them")
-    sending.add_argument("--rate", type=_positive, metavar="N", help="messages per second (default: no limit)")
+    sending.add_argument("--rate", type=natural, metavar="N", help="messages per second (default: no limit)")
     sending.add_argument(
         "-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the engine; repeatable"
     )
     parser.set_defaults(run=_run)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
-def _value(text: str) -> int:
-    """A number, or a time as ns since 1970; a time without an offset is local."""
-    try:
-        value = int(text) if text.isdecimal() else round(datetime.fromisoformat(text).timestamp() * 1e6) * 1000
-    except (ValueError, OverflowError):
-        value = -1
-    if not 0 <= value < 1 << 64:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a time such as 2026-11-23T09:00:00")
-    return value
 
 
 def _messages(arguments: argparse.Namespace) -> Iterator[StoredMessage]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import secrets
 import time
@@ -23,6 +22,7 @@ from heliograph.engine.options import refusal
 from heliograph.engine.store.protocol import Ask
 from heliograph.engine.store.reader import Where, is_remote, text_of
 from heliograph.engine.store.remote import ask_json
+from heliograph.engine.store.whole_file import write_json
 
 __all__ = ["Position", "Subscription", "answer_to", "forget", "move", "subscriptions"]
 
@@ -258,16 +258,7 @@ def _load(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def _write(folder: Path, one: Position) -> None:
-    """Replace the file, durably and as a whole."""
-    new = folder / f"{one.name}.new"
-    try:
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(asdict(one), file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(folder / f"{one.name}.json")
-    finally:
-        new.unlink(missing_ok=True)
+    write_json(folder / f"{one.name}.json", asdict(one))
 
 
 @contextmanager

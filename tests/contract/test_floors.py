@@ -38,7 +38,7 @@ HEAVY = {
     "prometheus_client": tuple(
         f"exporters/{name}.py" for name in ("collector", "families", "prometheus", "pushgateway", "rendering", "tables")
     ),
-    "pyarrow": ("monitor/history/", "exporters/spool.py"),
+    "pyarrow": ("monitor/history/", "exporters/spool.py", "engine/store/archive.py"),
     "pyspark": ("monitor/history/",),
     "selenium": (),
     "waitress": ("dashboards/live/commands.py",),

@@ -50,6 +50,7 @@ ONCE: dict[str, tuple[str, ...]] = {
     "receivers": (),
     "reconcile": (),
     "stats": (),
+    "store export": ("store", "--to", "archive", "--unfinished"),
     "store ls": ("store",),
     "store trim": ("store", "--keep-bytes", "1", "--dry-run"),
     "store verify": ("store",),

@@ -5,11 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from heliograph.engine import _store
+from heliograph.engine.store.archive import Archive
+from heliograph.engine.store.export import Selection, export
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import rollup as rollup_module
 from heliograph.monitor.history import rollup_spark
@@ -205,6 +209,28 @@ def test_a_series_in_several_parts_of_an_hour_stays_whole(
     write_spool(spool, more, "s0", 1)
     assert rollup(OnSpark(spark), spool, history).intervals == 6
     assert hours(history).equals(merged(rows, more))
+
+
+# -- the archive of a message store, which needs the session too -------------------------------------------------------
+
+
+def test_spark_reads_the_archive_of_a_store(spark: SparkSession, tmp_path: Path) -> None:
+    """Values, partitions and hostile names; files that are being written are not seen."""
+    store, out = tmp_path / "store", tmp_path / "out"
+    store.mkdir()
+    topics = ["PRICES.FX", "a/../../b", "%41=~", "date=1"]
+    messages = [(topics[i % 4], 0, 2**63 + i, 0, NOON + i * 20 * 3_600_000_000_000, 1, b"%d" % i) for i in range(8)]
+    _store.append(store, b"\1\2\3\4\5\6", 7500, "", messages, 300, 1 << 20)
+    with Archive(out) as archive:
+        export(store, archive, Selection(has_unfinished=True))
+        (archive.work / "half.tmp").write_bytes(b"PAR1")
+    rows = spark.read.parquet(str(out)).orderBy("position").collect()
+    assert [(row.topic, row.stream, int(row.number), row.receive_ns, bytes(row.payload)) for row in rows] == [
+        (topic, "010203040506:7500", number, at, data) for topic, _, number, _, at, _, data in messages
+    ]
+    assert [row.date for row in rows] == [datetime.fromtimestamp(row[4] // 10**9, UTC).date() for row in messages]
+    assert [row.time.timestamp() for row in rows] == [row[4] / 1e9 for row in messages]
+    assert {(row.submit_ns, row.sequence, row.recovered) for row in rows} == {(None, None, True)}
 
 
 # -- killed runs, other writers, damage -------------------------------------------------------------------------------
