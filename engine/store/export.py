@@ -31,6 +31,8 @@ _MAX = 2**64 - 1
 _AT_ONCE = 1024
 _AT_ONCE_BYTES = 4 << 20
 _SAVE_SECONDS = 10.0
+_REST_SECONDS = 600.0
+"""A last segment that was not changed for so long counts as finished."""
 _SHOW_SECONDS = 0.2
 _LEDGER = "exported.json"
 _BY_POSITION = 0
@@ -55,7 +57,7 @@ class Selection:
         by: Which of their values `first` and `last` limit: position, number, sequence or time (of receive).
         first: Least value.
         last: Greatest value.
-        has_unfinished: Also those of the segments that a writer may continue.
+        has_unfinished: Also those of last segments that were changed in the last ten minutes.
     """
 
     topics: str | None = None
@@ -168,7 +170,7 @@ class _Run:
             if segment.header not in ("ok", "incomplete" if is_last else "ok"):
                 self._faults.append(f"stream {segment.stream}, segment {segment.number}: header: {segment.header}")
                 continue
-            if not self._selection.may_have(segment) or (is_last and not self._selection.has_unfinished):
+            if not self._selection.may_have(segment) or (is_last and self._is_growing(segment)):
                 continue
             if segment.tail == "damaged" or (segment.tail != "ok" and not is_last):
                 where = f"{segment.tail} at byte {segment.whole_bytes}"
@@ -176,9 +178,21 @@ class _Run:
             elif self._ledger.exported(segment) < segment.messages:
                 self._segment(segment)
 
+    def _path(self, segment: Segment) -> Path:
+        return self._store / f"{segment.stream.replace(':', '-')}-{segment.number:016x}.seg"
+
+    def _is_growing(self, segment: Segment) -> bool:
+        """Whether to leave out a last segment."""
+        if self._selection.has_unfinished:
+            return False
+        try:
+            return time.time() - self._path(segment).stat().st_mtime < _REST_SECONDS
+        except FileNotFoundError:
+            return True
+
     def _segment(self, segment: Segment) -> None:
         """Export a segment. One that retention removes meanwhile is left out."""
-        path = self._store / f"{segment.stream.replace(':', '-')}-{segment.number:016x}.seg"
+        path = self._path(segment)
         try:
             _make_durable(path)
             self._written.add(self._copied(segment))
@@ -321,7 +335,7 @@ def add_export(actions: Actions) -> None:
     parser.add_argument(
         "--unfinished",
         action="store_true",
-        help="also segments that the store may continue; their files are replaced by later runs",
+        help="also segments that the store is writing; their files are replaced by later runs",
     )
     parser.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
     parser.add_argument(

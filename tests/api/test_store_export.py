@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -160,6 +161,23 @@ def counted(real):
 os.fsync, os.rename, os.mkdir = counted(os.fsync), counted(os.rename), counted(os.mkdir)
 main(["store", "export", sys.argv[2], "--to", sys.argv[3]])
 """
+
+
+def test_the_last_segment_of_a_stream_that_rests_is_finished(tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "out"
+    fill(store, [message(i) for i in range(1, 100)])
+    last = sorted(store.glob("*.seg"))[-1]
+    with Archive(out) as archive:
+        for age, expected in ((500, wanted(store)), (700, wanted(store, finished=False))):
+            os.utime(last, (time.time() - age,) * 2)
+            done = export(store, archive, Selection())
+            assert rows(out) == expected
+            assert done.lag_messages == 99 - len(expected)
+        fill(store, [message(i) for i in range(100, 105)])  # the stream continues
+        assert export(store, archive, Selection()).lag_messages == 5
+        os.utime(last, (time.time() - 700,) * 2)
+        assert export(store, archive, Selection()).messages == 5
+        assert rows(out) == wanted(store, finished=False)
 
 
 def test_a_killed_run_is_continued(tmp_path: Path) -> None:
