@@ -14,7 +14,7 @@ from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health
 from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
 
-__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "HEALTH", "STATE", "Tone", "Word"]
+__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "HEALTH", "STATE", "STORE", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -50,6 +50,19 @@ HEALTH: Mapping[Health, Word] = {
 
 STATE: Mapping[Behaviour, Word] = {item: replace(BEHAVIOUR[item], rank=state) for state, item in enumerate(BY_STATE)}
 """The same for a receiver as its source judges it; ranks are the values of the statistic."""
+
+STORE: Mapping[str, Word] = {
+    "keeping": Word("keeping", "●", "good", 0),
+    "catching_up": Word("catching up", "◐", "watch", 1),
+    "restarted": Word("service restarted", "◑", "watch", 2),
+    "gap": Word("lost messages", "◆", "watch", 3),
+    "filling": Word("disk filling", "◭", "watch", 4),
+    "behind": Word("behind", "▲", "bad", 5),
+    "full": Word("disk full", "◼", "bad", 6),
+    "blocked": Word("blocked", "■", "bad", 7),
+    **{f"health:{item.value}": replace(word, rank=7 + word.rank) for item, word in HEALTH.items() if word.rank},
+}
+"""State of a message store; that of its instance when it is not live."""
 
 _ACTION_SHAPES: Mapping[str, tuple[str, Tone]] = {
     "": ("·", "good"),

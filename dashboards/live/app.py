@@ -22,7 +22,17 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
 from heliograph.dashboards.live.easel import Drawing, Easel
-from heliograph.dashboards.live.pages import alerts, command, congestion, fleet, incident, lab, receiver, topic
+from heliograph.dashboards.live.pages import (
+    alerts,
+    command,
+    congestion,
+    fleet,
+    incident,
+    lab,
+    receiver,
+    stores,
+    topic,
+)
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
@@ -42,6 +52,7 @@ _SELECTIONS = {
     "tp-": topic.CHOICES,
     "rx-": receiver.CHOICES,
     "cc-": congestion.CHOICES,
+    "st-": stores.CHOICES,
     "inc-": incident.CHOICES,
     "al-": alerts.CHOICES,
     "lab-": lab.CHOICES,
@@ -63,6 +74,7 @@ _OF_ONE: Mapping[str, _OfOne] = {
     "/receiver": _OfOne(receiver, "rx-", Store.need_stages),
     "/congestion": _OfOne(congestion, "cc-"),
     "/alerts": _OfOne(alerts, "al-", Store.need_alerts),
+    "/stores": _OfOne(stores, "st-"),
 }
 """By address."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from heliograph.dashboards.live.keeping import Keeping
 from heliograph.dashboards.live.receiving import Receiving
 from heliograph.dashboards.live.sending import Sending
 from heliograph.monitor.clocks import Clocks, clocks_of
@@ -92,6 +93,8 @@ class Point:
     """Further data of each receiving instance, by name."""
     sending: Mapping[str, Sending] = field(default_factory=dict)
     """Data of each sent stream, by stream."""
+    keeping: Mapping[str, Keeping] = field(default_factory=dict)
+    """Data of each message store, by the name of its instance."""
 
     def without_cells(self) -> Point:
         """Return the point without histogram cells, to keep it for a long time."""
@@ -130,6 +133,7 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
         recovered_count=counts,
         shifts=shifts,
         receiving={},
+        keeping={},
         sending={},
     )
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from queue import SimpleQueue
 
 from heliograph.dashboards.live.alerting import Alerting, Board
+from heliograph.dashboards.live.keeping import STORE_HISTOGRAMS, Keeping, keeping
 from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
 from heliograph.dashboards.live.sending import sending
 from heliograph.dashboards.live.series import HISTOGRAMS, Point, point
@@ -64,6 +65,8 @@ class View:
     """Sent topics, by instance and topic."""
     losses: tuple[LossRow, ...] = ()
     """Unrecoverable losses that the instances keep, latest first."""
+    keeping: Mapping[str, Keeping] = field(default_factory=dict)
+    """Message stores by the name of their instances."""
     instances: tuple[InstanceRow, ...] = ()
     """Instances by name."""
     heard_ns: int = 0
@@ -186,7 +189,8 @@ class Store:
     @property
     def histograms(self) -> frozenset[str]:
         """Return the histograms that the next sample needs; those of the stages only while a page shows them."""
-        return HISTOGRAMS | STAGE_HISTOGRAMS if time.monotonic() < self._stages_until else HISTOGRAMS
+        always = HISTOGRAMS | STORE_HISTOGRAMS
+        return always | STAGE_HISTOGRAMS if time.monotonic() < self._stages_until else always
 
     def need_stages(self) -> None:
         """Read the histograms of the stages for a minute from now."""
@@ -211,9 +215,10 @@ class Store:
         before, self._before = self._before, now
         rows = tuple(receivers(before, now, self._watcher))
         known = tuple(worst(receivers_of(now, before)))
+        stores = keeping(before, now, rows)
         if before is not None and (new := point(before, now)) is not None:
             own = receiving(before, now, rows, known)
-            self._points.append(replace(new, receiving=own, sending=sending(before, now, known)))
+            self._points.append(replace(new, receiving=own, sending=sending(before, now, known), keeping=stores))
             if len(self._points) > self._cells:
                 old = len(self._points) - self._cells - 1
                 self._points[old] = self._points[old].without_cells()
@@ -232,6 +237,7 @@ class Store:
             streams=tuple(streams(before, now)),
             transmitters=tuple(transmitters(before, now)),
             losses=tuple(losses(now)),
+            keeping=stores,
             instances=tuple(instances(before, now)),
             heard_ns=max((instance.heartbeat_ns for instance in now.instances), default=0),
             events=tuple(self._events),

@@ -262,6 +262,7 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     show(way, port, prometheus_port if prometheus else None, exporter_port, live_port, places)
     if store is not None:
         store.show()
+        say(f"             http://127.0.0.1:{live_port}/stores")
 
     with reconciliation.Books(places.segments) as reader:
         story = None

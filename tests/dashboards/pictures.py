@@ -44,6 +44,7 @@ PAGES = {
     "topic": "topic?topic=PRICES.A",
     "receiver": "receiver?instance=slow",
     "congestion": "congestion",
+    "stores": "stores",
     "incident": f"incident?recording={KEPT}&span=unusual&at={TICK + 12}",
     "lab": "lab?lines=receiver:slow&lines=all",
     "control": "control",

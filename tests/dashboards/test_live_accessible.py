@@ -18,6 +18,7 @@ PAGES = {
     "topic?topic=PRICES.A": "tp-state",
     "receiver": "rx-state",
     "congestion": "cc-state",
+    "stores": "st-state",
     "lab": "lab-state",
     f"incident?recording={KEPT}&span=unusual": "inc-state",
     f"control?instance=feed+({os.getpid()})": "act-state",

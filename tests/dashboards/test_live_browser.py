@@ -322,6 +322,10 @@ def test_the_mouse_walks_from_the_fleet_to_topic_receiver_and_congestion(running
     driver.find_element("link text", "Fleet").click()
     until(lambda: clicked(driver, f"#streams a[href$='{STREAM}']"), "the click on the stream of the fleet")
     until(lambda: "feed" in seen(driver, "cc-verdict"), "the stream, from the fleet")
+    driver.find_element("link text", "Fleet").click()
+    until(lambda: clicked(driver, "#stores a"), "the click on a store")
+    until(lambda: seen(driver, "st-verdict").startswith("bravo: "), "the store")
+    assert driver.current_url == f"{running.url}stores?store=bravo"
 
     driver.get(f"{running.url}topic?topic=NOPE")
     until(lambda: 'Topic "NOPE" is not in reach' in seen(driver, "tp-address-notes"), "the message")

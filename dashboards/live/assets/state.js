@@ -131,7 +131,7 @@
       var found = new URLSearchParams();
       window.dash_clientside.callback_context.inputs_list.forEach(function (input) {
         [].concat(input.value === undefined || input.value === null ? [] : input.value).forEach(function (value) {
-          found.append(input.id.replace(/^(lab|act|rx|tp|cc|al|inc)-/, ""), value);
+          found.append(input.id.replace(/^(lab|act|rx|tp|cc|al|inc|st)-/, ""), value);
         });
       });
       window.history.replaceState(window.history.state, "", window.location.pathname + "?" + found.toString());

@@ -15,7 +15,7 @@ from dash import dcc, html
 from heliograph.dashboards.live.figures.latency import over_time, percentile_spectrum
 from heliograph.dashboards.live.figures.repair import losses, naks
 from heliograph.dashboards.live.figures.throughput import throughput
-from heliograph.dashboards.live.pages import control, numbers, tables
+from heliograph.dashboards.live.pages import control, numbers, stores, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, chart, named, tile
@@ -33,6 +33,7 @@ PLACES = (
     "receivers",
     "topics",
     "carried",
+    "stores",
     "known",
     "streams",
     "throughput",
@@ -78,6 +79,7 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
         "receivers": tables.receivers(view),
         "topics": tables.topics(view).children,
         "carried": tables.carried(view),
+        "stores": stores.listed(view),
         "known": control.known(view),
         "streams": control.streams(view),
         "throughput": throughput(points),
@@ -140,6 +142,7 @@ def layout(
                 html.Details(found["topics"], id="topics", className="twin"),
             ),
             card("Topics", "worst first; with their senders", html.Div(found["carried"], id="carried")),
+            card("Message stores", "worst first", html.Div(found["stores"], id="stores")),
             card(
                 "Congestion control",
                 "receivers as their sources see them, worst first; rates of the streams",

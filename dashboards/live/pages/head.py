@@ -18,6 +18,7 @@ PAGES: Mapping[str, str] = {
     "/topic": "Topic",
     "/receiver": "Receiver",
     "/congestion": "Congestion",
+    "/stores": "Stores",
     "/lab": "Latency lab",
     "/incident": "Incident",
     "/control": "Control",

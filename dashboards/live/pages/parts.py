@@ -23,6 +23,7 @@ __all__ = [
     "named",
     "of_alert",
     "of_receiver",
+    "of_store",
     "of_stream",
     "of_topic",
     "picker",
@@ -106,6 +107,11 @@ def of_receiver(name: str) -> html.Strong:
 def of_topic(topic: str, stream: str) -> html.Strong:
     """The name of a topic, which opens its page."""
     return _link(topic, "/topic", topic=topic, stream=stream)
+
+
+def of_store(name: str) -> html.Strong:
+    """The name of a message store, which opens its page."""
+    return _link(name, "/stores", store=name)
 
 
 def of_stream(stream: str, shown: str = "") -> html.Strong:
