@@ -1,7 +1,8 @@
 #!/bin/sh
 # The Python tests. Most of them wait most of the time, so two files run in parallel. The demo (fixed ports), the benches
-# (timing), live fire (a fleet that must be healthy) and the history run alone: Spark starts from the test process and
-# needs memory that thousands of earlier tests have used. With arguments: one pytest run with these arguments.
+# (timing) and live fire (a fleet that must be healthy) run alone. The history runs after the others: Spark starts from
+# the test process and needs memory that thousands of earlier tests have used. With arguments: one pytest run with these
+# arguments.
 #
 # Up to three failures of one run are tried once more, alone. Thousands of tests with deadlines on a shared host fail
 # once in a while for want of processor time. A test that passes alone is named in the output and does not fail the run;
@@ -36,6 +37,6 @@ run() {
 
 bad=0
 run --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/bench --ignore tests/history || bad=1
-run tests/history || bad=1
+run --numprocesses 2 --dist loadfile tests/history || bad=1
 run tests/e2e tests/bench || bad=1
 exit "$bad"
