@@ -62,6 +62,128 @@ static void a_taken_record_is_not_overwritten_before_it_is_released(void) {
     helio_ring_fini(&ring);
 }
 
+/* Offset of a record in the memory. */
+static size_t offset_of(const helio_ring *ring, const void *record) {
+    return (size_t)((const uint8_t *)record - ring->memory);
+}
+
+static void a_ring_that_is_often_empty_uses_the_first_part_of_its_memory(void) {
+    helio_ring ring;
+    CHECK_EQUAL(helio_ring_init(&ring, 4 << 20), 0);
+    size_t furthest = 0;
+    for (unsigned i = 0; i < 100000; i++) { /* 20 MB */
+        uint32_t *record = helio_ring_reserve(&ring, 200);
+        CHECK(record);
+        furthest = offset_of(&ring, record) > furthest ? offset_of(&ring, record) : furthest;
+        *record = i;
+        helio_ring_commit(&ring);
+        CHECK_EQUAL(*(uint32_t *)helio_ring_oldest(&ring), i);
+        CHECK_EQUAL(*(uint32_t *)helio_ring_next(&ring), i);
+        helio_ring_release(&ring);
+        CHECK_EQUAL(helio_ring_used(&ring), 0);
+    }
+    CHECK(furthest <= HELIO_RING_REUSED_BYTES);
+    helio_ring_fini(&ring);
+}
+
+static void a_ring_that_is_never_empty_uses_all_of_its_memory(void) {
+    helio_ring ring;
+    CHECK_EQUAL(helio_ring_init(&ring, 1 << 20), 0);
+    size_t furthest = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        uint32_t *record = helio_ring_reserve(&ring, 200);
+        CHECK(record);
+        furthest = offset_of(&ring, record) > furthest ? offset_of(&ring, record) : furthest;
+        *record = i;
+        helio_ring_commit(&ring);
+        if (i > 0) { /* one stays */
+            CHECK_EQUAL(*(uint32_t *)helio_ring_next(&ring), i - 1);
+            helio_ring_release(&ring);
+        }
+    }
+    CHECK(furthest > (1 << 20) - 512);
+    helio_ring_fini(&ring);
+}
+
+/* Random runs of records in and out, with empty moments at any position. */
+static void a_ring_that_begins_again_loses_and_changes_nothing(void) {
+    helio_random random;
+    helio_random_init(&random, 7);
+    helio_ring ring;
+    CHECK_EQUAL(helio_ring_init(&ring, 512 * 1024), 0);
+    unsigned written = 0, read = 0, beginnings = 0;
+    uint64_t origin = 0;
+    while (read < 200000) {
+        for (uint64_t most = helio_random_below(&random, 200); most > 0; most--) {
+            uint32_t *record = helio_ring_reserve(&ring, 8 + helio_random_below(&random, 3000));
+            if (!record) {
+                break;
+            }
+            *record = written++;
+            helio_ring_commit(&ring);
+        }
+        beginnings += ring.origin != origin;
+        origin = ring.origin;
+        const uint32_t *record;
+        for (uint64_t most = helio_random_below(&random, 300);
+             most > 0 && (record = helio_ring_next(&ring)); most--) {
+            CHECK_EQUAL(*record, read);
+            read++;
+        }
+        if (helio_random_below(&random, 2)) {
+            helio_ring_release(&ring);
+        }
+    }
+    CHECK(beginnings > 100);
+    helio_ring_fini(&ring);
+}
+
+enum { BURSTS = 20000, BURST = 40 };
+
+/* NULL: the records came in order. */
+static void *read_bursts(void *argument) {
+    helio_ring *ring = argument;
+    void *outcome = NULL;
+    for (unsigned read = 0; read < BURSTS * BURST;) {
+        const uint32_t *record = helio_ring_next(ring);
+        if (!record) {
+            helio_ring_release(ring);
+            sched_yield();
+        } else if (*record != read++) {
+            outcome = argument;
+        }
+    }
+    return outcome;
+}
+
+static void a_ring_begins_again_while_another_thread_reads_it(void) {
+    helio_ring ring;
+    CHECK_EQUAL(helio_ring_init(&ring, 1 << 20), 0);
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, NULL, read_bursts, &ring), 0);
+    unsigned written = 0, beginnings = 0;
+    uint64_t origin = 0;
+    while (written < BURSTS * BURST) {
+        uint32_t *record = helio_ring_reserve(&ring, 100);
+        if (!record) {
+            sched_yield();
+            continue;
+        }
+        *record = written++;
+        helio_ring_commit(&ring);
+        beginnings += ring.origin != origin;
+        origin = ring.origin;
+        if (written % BURST == 0) {
+            sched_yield();
+        }
+    }
+    void *outcome = &ring;
+    pthread_join(thread, &outcome);
+    CHECK(outcome == NULL);
+    CHECK(beginnings > 0);
+    helio_ring_fini(&ring);
+}
+
 /* ---- submit queue ---- */
 
 static void a_full_queue_refuses_and_counts_it(void) {
@@ -398,6 +520,10 @@ int main(void) {
     RUN(records_of_any_length_come_out_as_they_went_in);
     RUN(what_is_reserved_and_not_committed_never_was);
     RUN(a_taken_record_is_not_overwritten_before_it_is_released);
+    RUN(a_ring_that_is_often_empty_uses_the_first_part_of_its_memory);
+    RUN(a_ring_that_is_never_empty_uses_all_of_its_memory);
+    RUN(a_ring_that_begins_again_loses_and_changes_nothing);
+    RUN(a_ring_begins_again_while_another_thread_reads_it);
     RUN(a_full_queue_refuses_and_counts_it);
     RUN(a_message_longer_than_the_queue_passes_alone);
     RUN(empty_messages_are_messages);

@@ -6,7 +6,8 @@
 #include "base/error.h"
 
 int helio_ring_init(helio_ring *ring, size_t capacity) {
-    *ring = (helio_ring){.capacity = (size_t)helio_round_up_power_of_two(capacity)};
+    *ring = (helio_ring){.capacity = (size_t)helio_round_up_power_of_two(capacity),
+                         .look_at = HELIO_RING_REUSED_BYTES};
     ring->memory = aligned_alloc(64, ring->capacity);
     return ring->memory
                ? 0
@@ -18,11 +19,23 @@ void helio_ring_fini(helio_ring *ring) {
     ring->memory = NULL;
 }
 
+void helio_ring_look(helio_ring *ring) {
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    ring->released_seen = atomic_load_explicit(&ring->released, memory_order_acquire);
+    if (ring->released_seen == tail) {
+        atomic_store_explicit(&ring->origin, tail, memory_order_relaxed); /* tail publishes it */
+        ring->look_at = tail + HELIO_RING_REUSED_BYTES;
+    } else {
+        ring->look_at = tail + HELIO_RING_LOOK_BYTES;
+    }
+}
+
 void *helio_ring_oldest(helio_ring *ring) {
     uint64_t position = atomic_load_explicit(&ring->released, memory_order_acquire);
     const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    const uint64_t origin = atomic_load_explicit(&ring->origin, memory_order_relaxed);
     while (position != tail) {
-        helio_ring_head *head = helio_ring_at(ring, position);
+        helio_ring_head *head = helio_ring_at(ring, origin, position);
         if (!head->padding) {
             return head + 1;
         }

@@ -5,7 +5,13 @@
  * fits eventually.
  *
  * The consumer has two positions.  It has read all records up to `next`; the producer may overwrite
- * all up to `released`. */
+ * all up to `released`.
+ *
+ * A ring that is often empty uses the first part of its memory again, which is in the caches and
+ * resident, instead of all of it in turn: once HELIO_RING_REUSED_BYTES are used, the producer lets
+ * the next record after an empty moment begin the memory.  `origin` is the position of that
+ * record.  It changes only while everything is released, and the consumer reads it after a `tail`
+ * beyond its own position, so the consumer never has a record of an older origin. */
 #ifndef HELIO_QUEUE_RING_H
 #define HELIO_QUEUE_RING_H
 
@@ -23,6 +29,9 @@ typedef struct helio_ring_head {
 } helio_ring_head;
 _Static_assert(sizeof(helio_ring_head) == 8, "records lie at multiples of 8");
 
+/* Each look for an empty moment reads the consumer's line, so there is one in this many bytes. */
+enum { HELIO_RING_REUSED_BYTES = 256 * 1024, HELIO_RING_LOOK_BYTES = 4096 };
+
 typedef struct helio_ring {
     uint8_t *memory;
     size_t capacity; /* a power of two */
@@ -30,10 +39,13 @@ typedef struct helio_ring {
     _Alignas(64) _Atomic uint64_t tail; /* written by the producer */
     uint64_t released_seen;             /* the producer's copy of `released` */
     uint64_t reserved_end;              /* of the record being written */
+    _Atomic uint64_t origin;            /* position at the start of the memory */
+    uint64_t look_at;                   /* position of the next look for an empty moment */
 
     _Alignas(64) _Atomic uint64_t released; /* written by the consumer */
     uint64_t next;
-    uint64_t tail_seen; /* the consumer's copy of `tail` */
+    uint64_t tail_seen;   /* the consumer's copy of `tail` */
+    uint64_t origin_seen; /* and of `origin` */
 } helio_ring;
 
 /* Producer and consumer never write to the same cache line. */
@@ -50,16 +62,23 @@ static inline size_t helio_ring_record_max(const helio_ring *ring) {
     return ring->capacity / 4;
 }
 
-static inline helio_ring_head *helio_ring_at(helio_ring *ring, uint64_t position) {
-    return (helio_ring_head *)(void *)(ring->memory + (position & (ring->capacity - 1)));
+static inline helio_ring_head *helio_ring_at(helio_ring *ring, uint64_t origin, uint64_t position) {
+    return (helio_ring_head *)(void *)(ring->memory + ((position - origin) & (ring->capacity - 1)));
 }
+
+/* Producer: lets the next record begin the memory if the ring is empty. */
+void helio_ring_look(helio_ring *ring);
 
 /* Producer: reserves room for a record of `length` bytes; NULL when there is none now.  The
  * consumer sees the record after helio_ring_commit. */
 static inline void *helio_ring_reserve(helio_ring *ring, size_t length) {
     const size_t bytes = (size_t)helio_round_up(sizeof(helio_ring_head) + length, 8);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    const size_t to_end = ring->capacity - (size_t)(tail & (ring->capacity - 1));
+    if (tail >= ring->look_at) {
+        helio_ring_look(ring);
+    }
+    const uint64_t origin = atomic_load_explicit(&ring->origin, memory_order_relaxed);
+    const size_t to_end = ring->capacity - (size_t)((tail - origin) & (ring->capacity - 1));
     const size_t padding = bytes > to_end ? to_end : 0;
     if (tail + padding + bytes - ring->released_seen > ring->capacity) {
         ring->released_seen = atomic_load_explicit(&ring->released, memory_order_acquire);
@@ -68,10 +87,10 @@ static inline void *helio_ring_reserve(helio_ring *ring, size_t length) {
         }
     }
     if (padding) {
-        *helio_ring_at(ring, tail) = (helio_ring_head){(uint32_t)padding, 1};
+        *helio_ring_at(ring, origin, tail) = (helio_ring_head){(uint32_t)padding, 1};
         tail += padding;
     }
-    helio_ring_head *head = helio_ring_at(ring, tail);
+    helio_ring_head *head = helio_ring_at(ring, origin, tail);
     *head = (helio_ring_head){(uint32_t)bytes, 0};
     ring->reserved_end = tail + bytes;
     return head + 1;
@@ -90,8 +109,9 @@ static inline void *helio_ring_peek(helio_ring *ring) {
             if (ring->next == ring->tail_seen) {
                 return NULL;
             }
+            ring->origin_seen = atomic_load_explicit(&ring->origin, memory_order_relaxed);
         }
-        helio_ring_head *head = helio_ring_at(ring, ring->next);
+        helio_ring_head *head = helio_ring_at(ring, ring->origin_seen, ring->next);
         if (!head->padding) {
             return head + 1;
         }
@@ -103,7 +123,7 @@ static inline void *helio_ring_peek(helio_ring *ring) {
 static inline void *helio_ring_next(helio_ring *ring) {
     void *record = helio_ring_peek(ring);
     if (record) {
-        ring->next += helio_ring_at(ring, ring->next)->bytes;
+        ring->next += helio_ring_at(ring, ring->origin_seen, ring->next)->bytes;
     }
     return record;
 }
@@ -112,7 +132,7 @@ static inline void *helio_ring_next(helio_ring *ring) {
  * record was seen. */
 static inline void *helio_ring_walk(helio_ring *ring, uint64_t *position) {
     while (*position != ring->tail_seen) {
-        helio_ring_head *head = helio_ring_at(ring, *position);
+        helio_ring_head *head = helio_ring_at(ring, ring->origin_seen, *position);
         *position += head->bytes;
         if (!head->padding) {
             return head + 1;
