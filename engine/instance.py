@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 from heliograph.engine import _core
-from heliograph.engine.options import OptionValue, encode
+from heliograph.engine.options import OptionValue, encode, stores_text
 from heliograph.engine.receiver import OnLoss, OnMessages, Receiver
 from heliograph.engine.transmitter import OnAck, Transmitter
 
@@ -79,6 +81,7 @@ class Instance(_core.Instance):
         *,
         on_messages: OnMessages | None = None,
         on_loss: OnLoss | None = None,
+        stores: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
         **options: OptionValue,
     ) -> Receiver:
         """Create a receiver of a topic.
@@ -93,11 +96,22 @@ class Instance(_core.Instance):
         Callbacks run on the engine's thread or within `poll`. They must be short. They may send, but must not use the
         instance otherwise. `sys.unraisablehook` reports an exception in a callback; it is counted and ignored.
 
+        With the option ``recover="store"`` it takes messages that the source can no longer repair from message stores,
+        with ``join="store"`` all that the stores have before the live ones, without gap or duplicate. With ``durable``
+        it continues where the last receiver of that name ended, on any host::
+
+            with instance.receiver(endpoint, "ORDERS", durable="desk-1", stores=["store://10.0.0.5:7800"]) as receiver:
+                for message in receiver:
+                    ...
+
+        Such a receiver has no callbacks, views and batches (docs/store.md, section 8).
+
         Args:
             endpoint: Address to receive on: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``.
             topic: Name of the topic, 1 to 255 bytes of UTF-8.
             on_messages: Called with each list of messages; without it messages wait in the receiver.
             on_loss: Called with each `Loss`; requires `on_messages`.
+            stores: Message stores of the topic, each a directory or ``store://HOST:PORT``.
             options: Options of receivers, see docs/options.md.
 
         Raises:
@@ -106,8 +120,14 @@ class Instance(_core.Instance):
             SystemCallError: A system call failed.
             ClosedError: The instance is closed.
             UsageError: Called within a callback of this instance.
+            Error: A store that is needed at once, as by ``join="store"``, cannot be read.
         """
-        return Receiver(self, endpoint, topic, on_messages=on_messages, on_loss=on_loss, **options)
+        text = encode({**options, "stores": stores_text(stores)})
+        if on_messages is None and _core.following(endpoint, topic, text) is not None:
+            from heliograph.engine.store.following import FollowingReceiver
+
+            return FollowingReceiver(self, endpoint, topic, text)
+        return Receiver(self, endpoint, topic, on_messages=on_messages, on_loss=on_loss, stores=stores, **options)
 
     def set_level(
         self,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from heliograph.engine.errors import OptionError
 
-__all__ = ["OptionValue", "by_owner", "encode", "refusal", "split"]
+__all__ = ["OptionValue", "by_owner", "encode", "refusal", "split", "stores_text"]
 
 OptionValue: TypeAlias = str | int | float | bool | os.PathLike[str] | None
 """Value of an option; None means that the option is not given."""
@@ -26,6 +26,23 @@ def encode(options: Mapping[str, OptionValue]) -> str | None:
     """
     given = [(name, value) for name, value in options.items() if value is not None]
     return "&".join(f"{quote(name, safe='')}={quote(_text(name, value), safe='')}" for name, value in given) or None
+
+
+def stores_text(stores: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None) -> str | None:
+    """The value of the option ``stores``: one store as it is, several with commas between.
+
+    Raises:
+        OptionError: One of several has a comma itself, or is no text.
+    """
+    if stores is None:
+        return None
+    if isinstance(stores, str | os.PathLike):
+        return _text("stores", stores)
+    texts = [_text("stores", store) for store in stores]
+    for text in texts:
+        if "," in text:
+            raise refusal(f"option stores: the name {text!r} has a comma, which separates stores")
+    return ",".join(texts)
 
 
 def split(text: str) -> tuple[str, str]:

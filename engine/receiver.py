@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -12,7 +13,7 @@ from heliograph.engine import _core
 from heliograph.engine.batch import Batch
 from heliograph.engine.errors import ClosedError, TimeoutExpired
 from heliograph.engine.message import Action, Loss, Message, Notice, Reason, Replay
-from heliograph.engine.options import OptionValue, encode
+from heliograph.engine.options import OptionValue, encode, stores_text
 
 if TYPE_CHECKING:
     from heliograph.engine.instance import Instance
@@ -49,11 +50,13 @@ class Receiver(_core.Receiver):
         *,
         on_messages: OnMessages | None = None,
         on_loss: OnLoss | None = None,
+        stores: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
         **options: OptionValue,
     ) -> Self:
         """As `Instance.receiver`."""
         tell = None if on_loss is None else _Tell(on_loss)
-        return super().__new__(cls, instance, endpoint, topic, encode(options), on_messages, tell)
+        text = encode({**options, "stores": stores_text(stores)})
+        return super().__new__(cls, instance, endpoint, topic, text, on_messages, tell)
 
     def receive_batch(self, timeout: float | None = None, limit: int = 4096) -> Batch:
         """Take messages in one buffer; the batch is empty if none arrived in time.

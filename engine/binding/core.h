@@ -260,6 +260,12 @@ void core_listener_on_loss(void *context, const helio_loss *loss);
  * of it is counted in *errors. */
 void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, PyObject *argument);
 
+/* -- receivers that take messages from stores too: core_following.c -------------------------- */
+
+PyObject *core_following(PyObject *module, PyObject *args);
+PyObject *core_stored_message(PyObject *module, PyObject *args);
+PyObject *core_receiver_followed(PyObject *self, PyObject *args);
+
 /* -- acknowledgements: core_acks.c ---------------------------------------------------------- */
 
 PyObject *core_transmitter_wait_acked(PyObject *self, PyObject *const *args, Py_ssize_t count,

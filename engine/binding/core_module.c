@@ -71,6 +71,15 @@ static PyMethodDef module_methods[] = {
      "Length in bytes that all messages of the records of receive_packed have; 0 without "
      "records.\n\n"
      "Raises:\n    ValueError: they have different lengths."},
+    {"following", core_following, METH_VARARGS,
+     "following(endpoint, topic, options, /)\n--\n\n"
+     "The options by which a receiver takes messages from stores too: (joins, acks, wait in ns, "
+     "stores, "
+     "join_from, durable); None: it does not.\n\n"
+     "Raises:\n    The errors of Receiver."},
+    {"stored_message", core_stored_message, METH_VARARGS,
+     "stored_message(data, topic, stream, number, submit_ns, receive_ns, recovered, /)\n--\n\n"
+     "A Message that came from a store."},
     {"_finish", module_finish, METH_NOARGS, "Close every open instance; for atexit."},
     {"_forget", module_forget, METH_NOARGS, "Forget every open instance; for a forked child."},
     {NULL, NULL, 0, NULL},

@@ -7,6 +7,8 @@
 
 #include <structmember.h>
 
+#include "runtime/following.h"
+
 #define DEFAULT_LIMIT 256
 #define MOST_AT_ONCE 65536
 
@@ -28,14 +30,15 @@ static int optional_callable(PyObject *value, const char *name, PyObject **out) 
 }
 
 static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"instance",    "endpoint", "topic", "options",
-                            "on_messages", "on_loss",  NULL};
+    static char *names[] = {"instance",    "endpoint", "topic",   "options",
+                            "on_messages", "on_loss",  "follows", NULL};
     core_instance *instance;
     const char *endpoint, *topic, *options = NULL;
     PyObject *on_messages = NULL, *on_loss = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|zOO:Receiver", names,
+    int follows = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|zOOp:Receiver", names,
                                      &core_instance_type, &instance, &endpoint, &topic, &options,
-                                     &on_messages, &on_loss)) {
+                                     &on_messages, &on_loss, &follows)) {
         return NULL;
     }
     core_close_waiting();
@@ -55,6 +58,10 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         optional_callable(on_loss, "on_loss", &self->on_loss) < 0) {
         goto failed;
     }
+    if (follows && self->on_messages != NULL) {
+        PyErr_SetString(PyExc_TypeError, "a receiver that follows stores has no callbacks");
+        goto failed;
+    }
     if (self->on_loss != NULL && self->on_messages == NULL) {
         PyErr_SetString(PyExc_TypeError,
                         "on_loss needs on_messages; without callbacks call losses()");
@@ -70,8 +77,10 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         goto failed;
     }
     PyThreadState *python = PyEval_SaveThread();
-    int result = helio_receiver_create(instance->handle, endpoint, topic, options,
-                                       listens ? &listener : NULL, &self->handle);
+    int result = follows ? helio_receiver_create_following(instance->handle, endpoint, topic,
+                                                           options, &self->handle)
+                         : helio_receiver_create(instance->handle, endpoint, topic, options,
+                                                 listens ? &listener : NULL, &self->handle);
     PyEval_RestoreThread(python);
     if (result == 0) {
         core_child_opened(child, listens);
@@ -499,6 +508,10 @@ static PyMethodDef receiver_methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "acknowledge_number($self, /, number, stream=None)\n--\n\n"
      "Acknowledge the messages of a stream up to and including this number."},
+    {"followed", core_receiver_followed, METH_VARARGS,
+     "followed($self, stream, next, covered, live, joined, recovered, lost, first_lost, repeated, "
+     "failures, failure, /)\n--\n\n"
+     "Count what the application was given of a stream since the last call, and report it."},
     {"replay", core_receiver_replay, METH_VARARGS,
      "replay($self, first, last, stream, /)\n--\n\n"
      "Ask for messages `first` to `last` of a stream (its number or name) again; a receiver that "
@@ -530,9 +543,9 @@ static PyGetSetDef receiver_properties[] = {
 PyTypeObject core_receiver_type = {
     .ob_base = {PyObject_HEAD_INIT(NULL) 0},
     .tp_name = "heliograph.engine._core.Receiver",
-    .tp_doc =
-        "Receiver(instance, endpoint, topic, options=None, on_messages=None, on_loss=None)\n--\n\n"
-        "Receives one topic.",
+    .tp_doc = "Receiver(instance, endpoint, topic, options=None, on_messages=None, on_loss=None, "
+              "follows=False)\n--\n\n"
+              "Receives one topic.",
     .tp_basicsize = sizeof(core_receiver),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_new = receiver_new,

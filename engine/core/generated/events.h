@@ -83,6 +83,9 @@ typedef enum helio_event_id {
     HELIO_EVENT_STORE_HOLE_OPENED = 184,
     HELIO_EVENT_STORE_HOLE_FILLED = 185,
     HELIO_EVENT_STORE_HOLE_GIVEN_UP = 186,
+    HELIO_EVENT_STORE_RECOVERED = 195,
+    HELIO_EVENT_STORE_LACKS_MESSAGES = 196,
+    HELIO_EVENT_STORE_UNREADABLE = 197,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -163,6 +166,9 @@ typedef enum helio_event_id {
     X(STORE_SEGMENTS_REMOVED, store_segments_removed, 183, INFO, "segments", "Retention removed the oldest segments of a message store.") \
     X(STORE_HOLE_OPENED, store_hole_opened, 184, WARNING, "first,last", "A message store lacks messages of a topic and fetches them from other stores. Newer messages wait in files of their own.") \
     X(STORE_HOLE_FILLED, store_hole_filled, 185, INFO, "fetched", "A topic of a message store has caught up: no message is missing, and none waits.") \
-    X(STORE_HOLE_GIVEN_UP, store_hole_given_up, 186, ERROR, "first,last", "No other store has messages that a message store lacks. Its files keep a gap.")
+    X(STORE_HOLE_GIVEN_UP, store_hole_given_up, 186, ERROR, "first,last", "No other store has messages that a message store lacks. Its files keep a gap.") \
+    X(STORE_RECOVERED, store_recovered, 195, INFO, "messages", "Messages that a receiver had lost came from a store (option recover).") \
+    X(STORE_LACKS_MESSAGES, store_lacks_messages, 196, ERROR, "first_message,messages", "Messages that a receiver had lost did not come from a store in time. They are lost for good.") \
+    X(STORE_UNREADABLE, store_unreadable, 197, WARNING, "", "A receiver could not read a store, or could not save its durable subscription there. It tries again.")
 
 #endif

@@ -16,7 +16,8 @@
     X(RX_STREAM, rx_stream, losses, (CELL(losses_located_history) + CELL(losses_located_late) + CELL(losses_located_queue) + CELL(losses_located_window) + CELL(losses_located_socket) + CELL(losses_located_outside)), (CELL(packets_recovered) + CELL(packets_lost_window_advanced) + CELL(packets_lost_ncf_retries) + CELL(packets_lost_data_retries) + CELL(packets_lost_deadline) + CELL(packets_lost_overflow) + CELL(packets_lost_reset) + CELL(packets_lost_not_requested) + CELL(packets_lost_suspended))) \
     X(RECEIVER, receiver, messages, (CELL(next_message) + CELL(messages_ahead)), (CELL(messages_before_join) + CELL(messages_delivered) + CELL(fragments_joined) + CELL(messages_lost))) \
     X(RECEIVER, receiver, queue, (CELL(messages_delivered)), (CELL(messages_taken) + CELL(messages_trimmed_count) + CELL(messages_trimmed_bytes) + CELL(messages_trimmed_age) + CELL(messages_trimmed_conflated) + CELL(messages_trimmed_priority) + CELL(queue_messages))) \
-    X(STORE_STREAM, store_stream, messages, (CELL(messages_received)), (CELL(messages_kept) + CELL(messages_repeated) + CELL(messages_refused)))
+    X(STORE_STREAM, store_stream, messages, (CELL(messages_received)), (CELL(messages_kept) + CELL(messages_repeated) + CELL(messages_refused))) \
+    X(FOLLOWER, follower, messages, (CELL(messages_covered)), (CELL(messages_live) + CELL(messages_stored_join) + CELL(messages_stored_loss) + CELL(messages_lost)))
 
 /* The two ends of a stream.  X(SENDER, sender, RECEIVER, receiver, name, left, right, modulo): left is a sum
  * over SENT(name), right over CELL(name); left less right is in flight.  modulo 0: 2^64. */

@@ -128,7 +128,13 @@ typedef enum {
     HELIO_JOIN_AUTO,
     HELIO_JOIN_LIVE,
     HELIO_JOIN_HISTORY,
+    HELIO_JOIN_STORE,
 } helio_option_join;
+
+typedef enum {
+    HELIO_RECOVER_SOURCE,
+    HELIO_RECOVER_STORE,
+} helio_option_recover;
 
 typedef enum {
     HELIO_NAK_ON,
@@ -377,6 +383,11 @@ typedef struct helio_receiver_options {
     bool tagged;
     uint64_t receive_window;
     helio_option_join join;
+    char *join_from;
+    helio_option_recover recover;
+    char *stores;
+    int64_t store_wait_ns;
+    char *durable;
     uint64_t receive_bytes;
     uint64_t receive_queue;
     uint64_t reorder_packets;
@@ -399,6 +410,11 @@ typedef struct helio_receiver_options {
         bool tagged;
         bool receive_window;
         bool join;
+        bool join_from;
+        bool recover;
+        bool stores;
+        bool store_wait;
+        bool durable;
         bool receive_bytes;
         bool receive_queue;
         bool reorder_packets;
@@ -550,7 +566,12 @@ typedef struct helio_receiver_options {
     X(credit, , credit, UNSIGNED, false, 0.0, 2147483648.0, "0", "", "messages") \
     X(tagged, , tagged, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
     X(receive_window, , receive_window, UNSIGNED, false, 16.0, 4194304.0, "16384", "", "packets") \
-    X(join, , join, CHOICE, false, 0.0, 0.0, "auto", "auto,live,history", "") \
+    X(join, , join, CHOICE, false, 0.0, 0.0, "auto", "auto,live,history,store", "") \
+    X(join_from, , join_from, STRING, true, 0.0, 0.0, "", "", "") \
+    X(recover, , recover, CHOICE, true, 0.0, 0.0, "source", "source,store", "") \
+    X(stores, , stores, STRING, true, 0.0, 0.0, "", "", "") \
+    X(store_wait, , store_wait_ns, DURATION, true, 0.0, 3600.0, "5.0", "", "seconds") \
+    X(durable, , durable, STRING, true, 0.0, 0.0, "", "", "") \
     X(receive_bytes, , receive_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
     X(receive_queue, , receive_queue, UNSIGNED, true, 65536.0, 1073741824.0, "8388608", "", "bytes") \
     X(reorder_packets, , reorder_packets, UNSIGNED, false, 0.0, 64.0, "2", "", "packets") \

@@ -18,9 +18,10 @@ typedef enum helio_scope {
     HELIO_SCOPE_INCIDENT = 9,
     HELIO_SCOPE_STORE = 10,
     HELIO_SCOPE_STORE_STREAM = 11,
+    HELIO_SCOPE_FOLLOWER = 14,
 } helio_scope;
 
-enum { HELIO_SCOPES_END = 12 };
+enum { HELIO_SCOPES_END = 15 };
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
@@ -34,7 +35,8 @@ enum { HELIO_SCOPES_END = 12 };
     X(LOSS, loss, 8, "instance,stream,cause", "source,endpoint", "Losses of one stream for one cause, kept until the instance ends.") \
     X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has occurred.") \
     X(STORE, store, 10, "instance", "directory,fsync", "A message store: the files that an instance keeps messages in.") \
-    X(STORE_STREAM, store_stream, 11, "instance,stream", "", "A stream that a message store keeps.")
+    X(STORE_STREAM, store_stream, 11, "instance,stream", "", "A stream that a message store keeps.") \
+    X(FOLLOWER, follower, 14, "instance,topic,stream,subscription", "", "A topic of one stream that a receiver takes from stores too (options recover, join=store and durable).")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INSTANCE(X) \
@@ -1005,6 +1007,34 @@ typedef struct helio_store_stream_stats {
 enum { /* indexes of a store_stream's histograms */
     HELIO_STORE_STREAM_DURABLE_LATENCY,
     HELIO_STORE_STREAM_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_FOLLOWER(X) \
+    X(messages_covered, COUNTER, "messages", 0, "messages_covered", "", "", "Message numbers from the first that the application was to get up to next_message.") \
+    X(messages_live, COUNTER, "messages", 0, "messages_live", "", "", "Messages given to the application that came live.") \
+    X(messages_stored_join, COUNTER, "messages", 0, "messages_stored", "cause", "join", "Messages given to the application that came from a store, by cause. join: from before the first live one; loss: the receiver had lost or dropped them.") \
+    X(messages_stored_loss, COUNTER, "messages", 0, "messages_stored", "cause", "loss", "Messages given to the application that came from a store, by cause. join: from before the first live one; loss: the receiver had lost or dropped them.") \
+    X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages lost for good: the receiver lost them, and no store gave them in time.") \
+    X(messages_repeated, COUNTER, "messages", 0, "messages_repeated", "", "", "Live messages not given to the application, because a store had given them before.") \
+    X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message that the application is to get.") \
+    X(store_failures, COUNTER, "", 0, "store_failures", "", "", "Attempts to read a store that failed.")
+
+/* A topic of one stream that a receiver takes from stores too (options recover, join=store and durable). One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_follower_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t messages_covered;
+    _Atomic uint64_t messages_live;
+    _Atomic uint64_t messages_stored_join;
+    _Atomic uint64_t messages_stored_loss;
+    _Atomic uint64_t messages_lost;
+    _Atomic uint64_t messages_repeated;
+    _Atomic uint64_t next_message;
+    _Atomic uint64_t store_failures;
+} helio_follower_stats;
+
+enum { /* indexes of a follower's histograms */
+    HELIO_FOLLOWER_HISTOGRAMS
 };
 
 /* Features of an object, without which some of its cells do not apply. */

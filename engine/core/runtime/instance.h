@@ -39,7 +39,8 @@ struct helio_instance {
     helio_stats_object object;
     helio_instance_stats *counts; /* its record */
 
-    helio_flight *flight; /* NULL: there is no flight recorder */
+    helio_flight *flight;              /* NULL: there is no flight recorder */
+    struct helio_following *following; /* of receivers that take messages from stores too */
     helio_hiccup hiccup;
 
     helio_clock_source clock;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "receive/subscriptions.h"
+#include "runtime/following.h"
 #include "runtime/loop.h"
 #include "runtime/opening.h"
 #include "runtime/sink.h"
@@ -21,6 +22,7 @@ enum {
 typedef struct receiver_opening {
     helio_opening common;
     helio_receiver *receiver;
+    helio_following_options following;
 } receiver_opening;
 
 /* Of its ring; a kept queue keeps account of itself. */
@@ -76,15 +78,44 @@ static bool attach(helio_instance *instance, helio_command *command, helio_momen
     }
     receiver->next = lane->receivers;
     lane->receivers = receiver;
+    if (opening->following.is_needed) {
+        command->result = helio_following_open(receiver, opening->following.durable);
+        if (command->result < 0) {
+            helio_receiver_detach(receiver, moment);
+        }
+    }
     return true;
 }
 
-int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic,
-                          const char *options, const helio_listener *listener,
-                          helio_receiver **out) {
+/* Errors: OPTION. */
+static int read_following(receiver_opening *opening, bool may_follow) {
+    helio_receiver_options *options = &opening->common.options.receiver;
+    const int error = helio_following_read(options, &opening->following);
+    if (error) {
+        return error;
+    }
+    if (opening->following.is_needed && !may_follow) {
+        return helio_fail_plain(
+            HELIO_ERR_OPTION, "only receivers of the Python API, without callbacks, take messages "
+                              "from stores: the options recover=store, join=store and durable");
+    }
+    if (options->join == HELIO_JOIN_STORE) { /* for the lane, which others may share */
+        options->join = HELIO_JOIN_LIVE;
+    }
+    return 0;
+}
+
+static int create(helio_instance *instance, const char *endpoint, const char *topic,
+                  const char *options, const helio_listener *listener, bool may_follow,
+                  helio_receiver **out) {
     receiver_opening opening;
     int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER);
     if (error) {
+        return error;
+    }
+    error = read_following(&opening, may_follow);
+    if (error) {
+        helio_opening_fini(&opening.common);
         return error;
     }
     helio_receiver *receiver = helio_allocate(sizeof *receiver);
@@ -115,6 +146,17 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
     return 0;
 }
 
+int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic,
+                          const char *options, const helio_listener *listener,
+                          helio_receiver **out) {
+    return create(instance, endpoint, topic, options, listener, false, out);
+}
+
+int helio_receiver_create_following(helio_instance *instance, const char *endpoint,
+                                    const char *topic, const char *options, helio_receiver **out) {
+    return create(instance, endpoint, topic, options, NULL, true, out);
+}
+
 /* The caller is done with what it was lent. */
 static void take_back(helio_receiver *receiver) {
     if (receiver->lent) {
@@ -126,6 +168,7 @@ static void take_back(helio_receiver *receiver) {
 
 void helio_receiver_detach(helio_receiver *receiver, helio_moment moment) {
     helio_rx_lane *lane = receiver->lane;
+    helio_following_close(receiver, moment);
     helio_receiver_settle(receiver, moment);
     helio_limit_give(receiver->instance, memory_of(receiver));
     if (receiver->is_replay) {

@@ -12,6 +12,8 @@
 #include "queue/receive_queue.h"
 #include "runtime/rx_lane.h"
 
+typedef struct helio_following helio_following;
+
 struct helio_receiver {
     helio_receive_queue queue; /* without memory when there is a listener */
     helio_instance *instance;
@@ -45,6 +47,7 @@ struct helio_receiver {
     pthread_mutex_t lock;
     helio_losses losses;
     helio_notices notices;
+    helio_following *following; /* engine: NULL: it takes no messages from stores */
     helio_replay *replay; /* engine: of a receiver that gets one; its messages are the range's */
     _Atomic bool is_over; /* a replay's range is complete, and in the queue */
     helio_met_streams met;
