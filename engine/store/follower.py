@@ -21,6 +21,8 @@ _LOOK_SECONDS = 0.005
 """Time between two looks for messages that a store is about to write."""
 _IDLE_SECONDS = 1.0
 """After this time without a live message, the stores may have one that the receiver has lost."""
+_IDLE_SECONDS_MAX = 30.0
+"""Looks that find nothing are further and further apart, up to this."""
 _WAIT_SECONDS = 0.05
 """Longest time that a service waits for them in each look."""
 
@@ -149,7 +151,7 @@ class StoreFollower:
         self._due: dict[str, int] = {}
         self._met: set[str] = set()
         self._failures: dict[Where, Error] = {}
-        self._looked = time.monotonic()
+        self._looked, self._idle = time.monotonic(), _IDLE_SECONDS
         self._is_away = False
         self._ready: Taken | None = None
         found = self._candidates()
@@ -199,12 +201,12 @@ class StoreFollower:
             live = self._live(left, limit)
             now = time.monotonic()
             if live:
-                self._looked = now
+                self._looked, self._idle = now, _IDLE_SECONDS
                 self._pending = self._joined(live)
             elif self._reported:
                 self._pending = self._recovered()
-            elif now - self._looked >= _IDLE_SECONDS:
-                self._looked = now
+            elif now - self._looked >= self._idle:
+                self._looked, self._idle = now, min(2 * self._idle, _IDLE_SECONDS_MAX)
                 self._pending = self._overdue()
             elif deadline is not None and now >= deadline:
                 return Taken([], Origin.LIVE)
@@ -308,6 +310,9 @@ class StoreFollower:
 
     def _joined(self, live: list[Message]) -> Iterator[Taken]:
         """Live messages, and before each what is missing of its stream."""
+        if self._follow(live):
+            yield Taken(live, Origin.LIVE)
+            return
         run: list[AnyMessage] = []
         for message in live:
             due = self._next(message.stream)
@@ -327,6 +332,18 @@ class StoreFollower:
                 self._account.repeated(message.stream)
         if run:
             yield Taken(run, Origin.LIVE)
+
+    def _follow(self, live: list[Message]) -> bool:
+        """Whether they are the next messages of one stream, as most lists are. Then they count as given."""
+        first, last = live[0], live[-1]
+        stream = first.stream
+        if first.number != self._next(stream) or last.number - first.number != len(live) - 1:
+            return False
+        if any(message.stream != stream for message in live):  # the numbers of a stream increase
+            return False
+        self._met.add(stream)
+        self._due[stream] = last.number + 1
+        return True
 
     def _stored(self, stream: str, last: int, wait: float = 0.0) -> Iterator[Taken]:
         """The messages from the next to `last` that the stores have.

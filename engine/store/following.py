@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self
+from typing import TYPE_CHECKING, Never, Self, cast
 
 from heliograph.engine import _core
 from heliograph.engine.errors import ClosedError, Error, UsageError
@@ -37,6 +37,7 @@ _SAVE_SECONDS = 0.2
 _RETRY_SECONDS = 5.0
 _REPORT_SECONDS = 0.1
 _SLICE_SECONDS = 0.5
+_END_SECONDS = 1.0
 _LIMIT_MAX = 65536
 
 _NS = 1e9
@@ -132,11 +133,11 @@ class _Durable:
         self._waiting = 0
         self._due = 0.0
 
-    def given(self, stream: str, number: int) -> None:
-        """The application gets a message."""
+    def given(self, messages: Sequence[Message]) -> None:
+        """The application gets messages."""
         if not self._acks:
-            self._given[stream] = number + 1
-            self._waiting += 1
+            self._given.update({message.stream: message.number + 1 for message in messages})
+            self._waiting += len(messages)
 
     def asked(self) -> None:
         """The application is done with what it was given."""
@@ -193,7 +194,7 @@ class FollowingReceiver(Receiver):
     wait in its receive queue; if that overflows, the stores give them back.
     """
 
-    __slots__ = ("_books", "_busy", "_durable", "_follower", "_rest")
+    __slots__ = ("_books", "_busy", "_durable", "_follower", "_is_over", "_rest")
 
     def __new__(cls, instance: Instance, endpoint: str, topic: str, options: str | None) -> Self:
         """As `Instance.receiver`, for options as text."""
@@ -212,6 +213,7 @@ class FollowingReceiver(Receiver):
         stores = [text for text in texts.split(",") if text]
         _check(stores)
         subscription = Subscription(name, topic, stores) if name else None
+        self._is_over = False
         self._busy = threading.Lock()
         self._rest: deque[Message] = deque()
         self._books = _Books(self)
@@ -251,9 +253,8 @@ class FollowingReceiver(Receiver):
             if not self._rest:
                 self._fetch(timeout, limit)
             taken = [self._rest.popleft() for _ in range(min(limit, len(self._rest)))]
-            if self._durable and taken:
-                for message in taken:
-                    self._durable.given(message.stream, message.number)
+            if self._durable:
+                self._durable.given(taken)
             return taken
 
     def receive_one(self, timeout: float | None = None) -> Message | None:
@@ -347,8 +348,7 @@ class FollowingReceiver(Receiver):
                 )
             message = self._rest.popleft()
             if self._durable:
-                self._durable.asked()
-                self._durable.given(message.stream, message.number)
+                self._durable.given([message])
             return message
 
     @contextmanager
@@ -382,12 +382,12 @@ class FollowingReceiver(Receiver):
                 return
             self._save()
 
-    def _as_messages(self, taken: Taken) -> list[Message]:
+    def _as_messages(self, taken: Taken) -> Sequence[Message]:
+        if taken.origin is Origin.LIVE:
+            return cast("Sequence[Message]", taken.messages)
         is_loss = taken.origin is Origin.LOSS
         return [
-            one
-            if isinstance(one, Message)
-            else _core.stored_message(
+            _core.stored_message(
                 one.data, one.topic, one.stream, one.number, one.submit_ns, one.receive_ns, is_loss or one.recovered
             )
             for one in taken.messages
@@ -404,19 +404,33 @@ class FollowingReceiver(Receiver):
                 self._durable.save(now=now)
             except UsageError:
                 raise
-            except Error as error:
+            except Error as error:  # told with the news of a stream
                 for stream in list(self._follower.positions())[:1]:
                     self._books.failed(stream, error)
 
     def _close(self, *, done: bool) -> None:
+        """Close; the messages that the application was given last are `done`.
+
+        While another thread receives, it ends first: it was done with what it was given when it asked for more.
+        """
+        if self._is_over:
+            super().close()
+            return
+        self._is_over = True
+        is_alone = self._busy.acquire(blocking=False)
         try:
-            if not self.closed:
-                if self._durable and done:
-                    self._durable.asked()
-                self._save(now=True)
+            if is_alone and self._durable and done:
+                self._durable.asked()
+            if is_alone and not self.closed:
                 self._books.report(now=True)
         finally:
             super().close()
+            is_alone = is_alone or self._busy.acquire(timeout=_END_SECONDS)
+            try:
+                self._save(now=True)
+            finally:
+                if is_alone:
+                    self._busy.release()
 
     def _check_open(self) -> None:
         if self.closed:

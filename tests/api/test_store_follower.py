@@ -135,37 +135,6 @@ def kept(folder: Path, endpoint: str) -> Iterator[None]:
             thread.join()
 
 
-def test_late_joiners_under_continuous_publishing(multicast: str, tmp_path: Path) -> None:
-    folder = tmp_path / "store"
-    ends = threading.Event()
-    with kept(folder, multicast), Instance(name="source") as source, Instance(name="desk") as desk:
-        transmitter = source.transmitter(multicast, TOPIC, acks=1, linger=0.0)
-
-        def publish() -> None:
-            while not ends.wait(0.0005):
-                transmitter.send_many([b"x"] * 10, timeout=10)
-
-        thread = threading.Thread(target=publish)
-        thread.start()
-        try:
-            for lossy in [False] * 10 + [True] * 5:
-                options: dict[str, Any] = {"inject_loss": 0.2, "nak_deadline": 0.01} if lossy else {}
-                with desk.receiver(multicast, TOPIC, **options) as receiver:
-                    follower = StoreFollower(folder, receiver)
-                    numbers: list[int] = []
-                    live = 0
-                    while live < 300:
-                        taken = follower.receive(timeout=10, limit=1000)
-                        assert taken
-                        numbers += [one.number for one in taken]
-                        live += sum(not hasattr(one, "position") for one in taken)
-                    assert numbers == list(range(len(numbers)))
-                    assert follower.losses() == []
-        finally:
-            ends.set()
-            thread.join()
-
-
 def test_a_durable_subscriber_gets_what_it_missed_and_then_live(
     multicast: str, tmp_path: Path, segments: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,15 @@ from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.ports import free_port
 from tests.stores import Kept
+from tests.wire.decoder import decode_packet
 
-from .conftest import until
+from .conftest import Script, until
 from .test_reconciliation import Tap
 from .test_store_follower import kept
 
 TOPIC = "ORDERS"
 GSI, STREAM = bytes(range(1, 7)), "010203040506:9"
+EXAMPLE = Path(__file__).resolve().parents[2] / "deploy/examples/durable.py"
 WORLDS, SEAMS = 50, 20
 JOINS = 50
 QUIET: dict[str, Any] = {"heartbeat_max": 0.05, "ambient_interval": 0.05}
@@ -143,10 +146,22 @@ def test_a_thousand_random_seams_give_each_message_once_or_as_a_loss(tmp_path: P
             assert joins or missing <= lost, where
 
 
+class Wire(Tap):
+    """A tap that can also be silent."""
+
+    def swallow(self) -> int:
+        """Pass nothing on of what came; returns how many data packets came."""
+        count = 0
+        with suppress(BlockingIOError):
+            while True:
+                count += decode_packet(self.socket.recv(65536)).kind == "ODATA"
+        return count
+
+
 @contextmanager
 def place(tmp_path: Path, mode: str = "thread", **options: Any) -> Iterator[Place]:
     """A source in mode poll with a store and, behind a tap, a desk."""
-    tap = Tap()
+    tap = Wire()
     port = free_port()
     folder = tmp_path / "store"
     with (
@@ -163,7 +178,7 @@ def place(tmp_path: Path, mode: str = "thread", **options: Any) -> Iterator[Plac
 class Place:
     """What is between a source and a receiver: packets pass, or are lost."""
 
-    def __init__(self, tap: Tap, desk: Instance, folder: Path, transmitter: Any) -> None:
+    def __init__(self, tap: Wire, desk: Instance, folder: Path, transmitter: Any) -> None:
         self.tap, self.desk, self.folder, self.transmitter = tap, desk, folder, transmitter
         self.sent = 0
 
@@ -171,17 +186,22 @@ class Place:
         endpoint = f"rmm+unicast://127.0.0.2:{self.tap.port}"
         return self.desk.receiver(endpoint, TOPIC, **{"stores": self.folder, "gro": "off", **options})
 
-    def publish(self, count: int, *, lose: bool = False, stored: bool = True) -> None:
-        """Send messages of a packet each; all or none of them reach the desk, all the store."""
+    def publish(self, count: int, *, lose: bool = False, cut: bool = False) -> None:
+        """Send messages of a packet each; the store gets all.
+
+        To the desk they are lost, or it is cut off and gets no heartbeats either.
+        """
+
+        def step() -> int:
+            return self.tap.swallow() if cut else self.tap.pass_on(lose=lose)
+
         for _ in range(count):
             self.transmitter.send(b"%d" % self.sent)
             self.sent += 1
-            left = 1
-            while left > 0:
-                left -= self.tap.pass_on(lose=lose)
-        if stored:
-            self.transmitter.wait_acked(1, timeout=30)
-        self.tap.pass_on(lose=lose)
+            while step() == 0:
+                time.sleep(0)
+        self.transmitter.wait_acked(1, timeout=60)
+        step()
 
     def take(self, receiver: Receiver, count: int) -> list[Message]:
         """The next messages, while what is no data passes."""
@@ -215,8 +235,9 @@ def test_an_outage_longer_than_the_history_is_recovered_from_the_store(
             assert type(receiver) is FollowingReceiver
             here.publish(10)
             before = here.take(receiver, 10)
-            here.publish(1000, lose=True)
+            here.publish(1000, cut=True)
             time.sleep(0.3)  # the history has none of them
+            here.tap.swallow()
             here.publish(50)
             after = here.take(receiver, 1050)
             assert receiver.losses() == []
@@ -369,6 +390,28 @@ def test_a_durable_receiver_gets_exactly_what_it_missed_and_then_live(
     assert (saved.name, saved.positions) == ("desk-1", {transmitter.stream: 100_100})
 
 
+def test_the_example_continues_where_it_was_stopped(
+    multicast: str, tmp_path: Path, segments: Path, script: Script
+) -> None:
+    folder = tmp_path / "store"
+    with kept(folder, multicast), Instance(name="source") as source:
+        transmitter = source.transmitter(multicast, TOPIC, acks=1, linger=0.0)
+
+        def run(first: int, last: int) -> None:
+            transmitter.send_many([b"%d" % number for number in range(first, last)])
+            transmitter.wait_acked(1, timeout=30)
+            process = script(EXAMPLE.read_text(encoding="utf-8"), multicast, str(folder))
+            assert process.stdout
+            lines = [process.stdout.readline() for _ in range(first, last)]
+            assert lines == [f"{number} {number} \n" for number in range(first, last)]
+            assert until(lambda: subscriptions(folder)[0].positions == {transmitter.stream: last}, seconds=30)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+        run(0, 300)
+        run(300, 600)
+
+
 def test_a_durable_receiver_that_fails_repeats_what_it_was_not_done_with(tmp_path: Path, segments: Path) -> None:
     options = {"durable": "desk-1"}
     with place(tmp_path) as here:
@@ -403,6 +446,7 @@ def test_a_durable_subscription_belongs_to_who_opened_it_last(tmp_path: Path, se
             with pytest.raises(UsageError, match="taken over"):
                 first.close()
             assert first.closed
+            first.close()
             assert [one.number for one in here.take(second, 600)] == list(range(600))
 
 
