@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -202,18 +202,28 @@ def answer_to(path: Path, kind: Ask, body: Any) -> Any:
     if kind is Ask.SUBSCRIBE:
         return _load(folder, name)
     folder.mkdir(exist_ok=True)
-    with _locked(folder):
-        if kind is Ask.FORGET:
-            (folder / f"{name}.json").unlink(missing_ok=True)
-            return {}
-        new, old = Position.of(body), _load(folder, name)
-        same = old is not None and (old["revision"], old["owner"]) == (new.revision, new.owner)
-        is_newer = old is None or new.revision > old["revision"] or same
-        if old is None and len(list(folder.glob("*.json"))) >= _SUBSCRIPTIONS_MAX:
-            raise refusal(f"the store keeps {_SUBSCRIPTIONS_MAX} subscriptions; delete one")
-        if is_newer:
-            _write(folder, new)
-        return {"saved": is_newer}
+    # Without a context manager: an interrupt between its lock and the block would leave the directory locked.
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _change(folder, name, kind, body)
+    finally:
+        os.close(lock)
+
+
+def _change(folder: Path, name: str, kind: Ask, body: Any) -> Any:
+    """The answer to a request that changes a subscription."""
+    if kind is Ask.FORGET:
+        (folder / f"{name}.json").unlink(missing_ok=True)
+        return {}
+    new, old = Position.of(body), _load(folder, name)
+    same = old is not None and (old["revision"], old["owner"]) == (new.revision, new.owner)
+    is_newer = old is None or new.revision > old["revision"] or same
+    if old is None and len(list(folder.glob("*.json"))) >= _SUBSCRIPTIONS_MAX:
+        raise refusal(f"the store keeps {_SUBSCRIPTIONS_MAX} subscriptions; delete one")
+    if is_newer:
+        _write(folder, new)
+    return {"saved": is_newer}
 
 
 def _ask(where: Where, kind: Ask, body: object) -> Any:
@@ -259,10 +269,3 @@ def _load(folder: Path, name: str) -> dict[str, Any] | None:
 
 def _write(folder: Path, one: Position) -> None:
     write_json(folder / f"{one.name}.json", asdict(one))
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
