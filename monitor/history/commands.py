@@ -178,13 +178,13 @@ def _add_compare(actions: Actions[argparse.ArgumentParser]) -> None:
         "compare",
         _compare,
         "compare two builds, hosts, links or periods",
-        "Compare quantiles of two samples of a spool: ratio, 95 % interval, and a verdict per series and quantile:\n"
-        "slower, not slower (within the margin), or cannot say. Neighbouring intervals resemble each other; the\n"
-        "limits take that into account, and are calibrated on the baseline where it is long enough.\n\n"
+        "Compare quantiles of two samples of a spool, or of the hours of a history: ratio, 95 % interval, and a\n"
+        "verdict per series and quantile: slower, not slower (within the margin), or cannot say. Neighbouring intervals\n"
+        "resemble each other; the limits take that into account, and are calibrated on the baseline where it is long\n"
+        "enough.\n\n"
         f"{_PAIRS_TEXT}",
         "heliograph history compare --spool spool --a build=4.1 --b build=4.2",
     )
-    spool_option(parser)
     add_study_options(parser, "a", "b")
 
 
@@ -198,7 +198,6 @@ def _add_gate(actions: Actions[argparse.ArgumentParser]) -> None:
         f"{_PAIRS_TEXT}",
         "heliograph history gate --spool spool --baseline build=4.1 --candidate build=4.2 --margin 3",
     )
-    spool_option(parser)
     add_study_options(parser, "baseline", "candidate")
 
 

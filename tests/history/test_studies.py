@@ -11,6 +11,7 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import write_spool
+from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.studies.bootstrap import holm
 from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare, contrast, verdict_of
 from heliograph.monitor.history.studies.samples import Pair, Sample, load, pairs, parse_selection
@@ -222,3 +223,25 @@ def test_a_gate_that_cannot_say_has_its_own_exit_code(tmp_path: Path, capsys: py
         run("compare", "--spool", tmp_path, "--a", "build=a", "--b", "build=z")
     with pytest.raises(UserError, match=r"'p42' is not one of p50, p90, p99, p99\.9"):
         run("compare", "--spool", tmp_path, "--a", "build=a", "--b", "build=b", "--quantiles", "p42")
+
+
+def test_hours_of_a_history_are_compared_as_intervals_of_a_spool_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = []
+    for hour in range(48):
+        build = "ab"[hour // 24]
+        random = np.random.default_rng(hour)
+        values = np.exp(np.log(20_000 * (1.3 if build == "b" else 1.0)) + 0.3 * random.normal(size=300))
+        rows.append(interval([int(value) for value in values], at_s=3600 * hour, seq=hour, build=build, stream=build))
+    write_spool(tmp_path / "spool", rows, "s0", 0)
+    rollup(Threads(1), tmp_path / "spool", tmp_path / "history")
+    sides = ("--a", "build=a", "--b", "build=b", "--quantiles", "p50", "--json")
+    found = []
+    for source in (("--history", tmp_path / "history"), ("--spool", tmp_path / "spool", "--interval", "3600")):
+        assert run("compare", *source, *sides) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert (found[0]["verdict"], found[0]["series"][0]["a"]["intervals"]) == ("slower", 24)
+    with pytest.raises(UserError, match="nothing shorter than 3600 seconds"):
+        run("compare", "--history", tmp_path / "history", "--interval", "10", *sides)

@@ -48,6 +48,7 @@ class Study:
         compared: Sequence[Compared],
         calibrations: Sequence[Calibrations],
         alone: Sequence[Pair],
+        notes: Sequence[Note],
     ) -> None:
         from heliograph.monitor.history.studies.compare import verdict_of
 
@@ -59,6 +60,7 @@ class Study:
         self.calibrations = calibrations
         self.alone = alone
         """Series that only one of the selections has."""
+        self.notes = notes
         self.verdict = verdict_of(compared)
 
 
@@ -66,23 +68,25 @@ def study(args: argparse.Namespace) -> tuple[Study, int]:
     """Make a comparison; returns it and the amount of unusable input, which is reported on stderr.
 
     Raises:
-        UserError: A selection cannot be read or selects nothing, or the spool does not exist.
+        UserError: A selection cannot be read or selects nothing, or there is no spool or history.
     """
     from heliograph.monitor.history.actions import report_problems
     from heliograph.monitor.history.studies.bootstrap import check_installed
 
     check_installed()
     from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare
-    from heliograph.monitor.history.studies.samples import load, pairs, parse_selection
+    from heliograph.monitor.history.studies.samples import pairs, parse_selection
+    from heliograph.monitor.history.studies.sources import Source
 
     quantiles = [name.strip() for name in args.quantiles.split(",") if name.strip()]
     if unknown := [name for name in quantiles or [""] if name not in QUANTILES]:
         raise UserError(f"--quantiles: {unknown[0]!r} is not one of {', '.join(QUANTILES)}")
     chosen = [parse_selection(text) for text in (args.a, args.b, args.calibrate_on or args.a)]
-    (rows_a, rows_b, rows_c), problems = load(args.spool, chosen, args.metric, args.interval)
+    source = Source(args.spool, args.history, args.interval)
+    (rows_a, rows_b, rows_c), problems, notes = source.read(chosen, args.metric)
     for selection, rows in zip(chosen, (rows_a, rows_b, rows_c), strict=True):
         if rows.num_rows == 0:
-            raise UserError(f"{args.spool}: no interval of {args.metric} is selected by {selection.text!r}")
+            raise UserError(f"{source.name}: no interval of {args.metric} is selected by {selection.text!r}")
     apart = {*chosen[0].labels, *chosen[1].labels}
     found = pairs(rows_a, rows_b, apart)
     both = [pair for pair in found if pair.a is not None and pair.b is not None]
@@ -98,7 +102,7 @@ def study(args: argparse.Namespace) -> tuple[Study, int]:
         )
     compared = compare(both, margin=args.margin / 100, quantiles=quantiles, calibrations=calibrations, seed=args.seed)
     alone = [pair for pair in found if pair.a is None or pair.b is None]
-    return Study(chosen[0], chosen[1], args, compared, calibrations, alone), report_problems(problems)
+    return Study(chosen[0], chosen[1], args, compared, calibrations, alone, notes), report_problems(problems)
 
 
 def exit_code_of(verdict: str) -> int:
@@ -108,6 +112,8 @@ def exit_code_of(verdict: str) -> int:
 
 def study_text(done: Study) -> Iterator[str]:
     """Return a study as people read it."""
+    from heliograph.monitor.history.studies.days import note_lines
+
     yield printable(f"A: {done.a.text}    B: {done.b.text}    {done.metric}    margin {done.margin:.3g}")
     for one, known in zip(done.compared, done.calibrations, strict=True):
         assert one.pair.a is not None
@@ -136,6 +142,7 @@ def study_text(done: Study) -> Iterator[str]:
     for pair in done.alone:
         name = printable(" ".join(value for _, value in pair.series if value) or "all")
         yield f"{name}: only in {'A' if pair.b is None else 'B'}"
+    yield from note_lines(done.notes)
     yield ""
     yield f"verdict: {done.verdict}"
 
@@ -153,6 +160,8 @@ def _calibration_text(known: Calibrations) -> Iterator[str]:
 
 def study_json(done: Study) -> str:
     """Return a study as one JSON object."""
+    from heliograph.monitor.history.studies.lines import notes_json
+
     return json_text(
         {
             "a": done.a.text,
@@ -163,6 +172,7 @@ def study_json(done: Study) -> str:
             "series": [_series_json(one, known) for one, known in zip(done.compared, done.calibrations, strict=True)],
             "only_a": [dict(pair.series) for pair in done.alone if pair.b is None],
             "only_b": [dict(pair.series) for pair in done.alone if pair.a is None],
+            "notes": notes_json(done.notes),
         }
     )
 

@@ -5,24 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heliograph.monitor.history.actions import directory
+from heliograph.monitor.history.actions import place
 
 __all__ = ["add_seed_and_json", "add_sides", "add_source", "add_study_options"]
 
 
 def add_study_options(parser: argparse.ArgumentParser, a: str, b: str) -> None:
     """Add the options of a comparison of quantiles; `a` and `b` name the options of the selections."""
+    add_source(parser)
     add_sides(parser, a, b)
     parser.add_argument("--metric", default="receiver_total_latency", help="metric (default: %(default)s)")
     parser.add_argument(
         "--quantiles", default="p50,p90,p99,p99.9", metavar="LIST", help="quantiles to compare (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--interval",
-        type=_seconds,
-        default=10.0,
-        metavar="SECONDS",
-        help="intervals that start in the same period of this length are added (default: 10)",
     )
 
 
@@ -57,9 +51,9 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     """Add where the intervals come from: a spool, or the hours of a history."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--spool", type=directory, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
+        "--spool", type=place, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
     )
-    source.add_argument("--history", type=directory, metavar="DIR", help="read the hours of this history instead")
+    source.add_argument("--history", type=place, metavar="DIR", help="read the hours of this history instead")
     parser.add_argument(
         "--interval",
         type=_seconds,
