@@ -152,7 +152,9 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
         "report",
         _report,
         "show a history as one HTML file",
-        "Write percentile spectra, jitter and every hour of a history as one self-contained HTML file.",
+        "Write a history as one self-contained HTML file: percentiles with their 95 % intervals, stages of a message,\n"
+        "recovered messages apart, hours of the week, gaps, restarts and builds, every hour, all rows to download.\n"
+        "A percentile with fewer than ten values beyond it is not shown.",
         "heliograph history report --history history --out report.html",
     )
     history_option(parser)
@@ -160,6 +162,8 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
         "--out", type=Path, default=Path("report.html"), metavar="FILE", help="the report (default: report.html)"
     )
     parser.add_argument("--title", default="Latency history", help="its title")
+    parser.add_argument("--within", metavar="DURATION", help="judge the series against this limit, such as 1ms")
+    _share_option(parser)
 
 
 _SELECTION_TEXT = (
@@ -179,9 +183,8 @@ def _add_compare(actions: Actions[argparse.ArgumentParser]) -> None:
         _compare,
         "compare two builds, hosts, links or periods",
         "Compare quantiles of two samples of a spool, or of the hours of a history: ratio, 95 % interval, and a\n"
-        "verdict per series and quantile: slower, not slower (within the margin), or cannot say. Neighbouring intervals\n"
-        "resemble each other; the limits take that into account, and are calibrated on the baseline where it is long\n"
-        "enough.\n\n"
+        "verdict per series and quantile: slower, not slower (within the margin), or cannot say. Neighbours resemble\n"
+        "each other; the limits take that into account, and are calibrated on the baseline where it is long enough.\n\n"
         f"{_PAIRS_TEXT}",
         "heliograph history compare --spool spool --a build=4.1 --b build=4.2",
     )
@@ -252,10 +255,14 @@ def _add_objectives(actions: Actions[argparse.ArgumentParser]) -> None:
     )
     history_option(parser)
     parser.add_argument("--within", required=True, metavar="DURATION", help="the limit, such as 250us or 1ms")
+    _share_option(parser)
+    _series_options(parser)
+
+
+def _share_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--share", type=_target, default=99.9, metavar="PERCENT", help="the target, in percent (default: 99.9)"
     )
-    _series_options(parser)
 
 
 def _target(text: str) -> float:
@@ -328,7 +335,7 @@ def _objectives(args: argparse.Namespace) -> int:
 
 def _calendar(args: argparse.Namespace) -> int:
     needs_pyarrow()
-    from heliograph.monitor.history.report import write_report
+    from heliograph.monitor.history.report.make import write_report
     from heliograph.monitor.history.schema import PERCENTILES, metric_titles
     from heliograph.monitor.history.studies.calendar import calendars, days_of, zone_of
     from heliograph.monitor.history.studies.calendar_page import calendar_page
@@ -483,9 +490,11 @@ def _import(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace) -> int:
     needs_pyarrow()
-    from heliograph.monitor.history.report import report, write_report
+    from heliograph.monitor.history.report.make import report, write_report
+    from heliograph.monitor.history.studies.objectives import Objective, parse_duration
 
-    made = report(args.history, args.title)
+    objective = Objective(parse_duration(args.within), args.share / 100) if args.within else None
+    made = report(args.history, args.title, objective)
     write_report(made.html, args.out)
     print(f"{args.out}: {made.series} series")
     return 1 if report_problems((broken, 0) for broken in made.broken) else 0

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.report.charts import duration
 from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES
 from heliograph.monitor.text import printable
 

@@ -12,7 +12,7 @@ from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.actions import report_problems
 from heliograph.monitor.history.merge import ALL_LABELS
-from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.report.charts import duration
 from heliograph.monitor.history.studies.blame import HICCUPS, METRICS, SENDERS, TOTAL, Blamed, blame, late_of
 from heliograph.monitor.history.studies.bootstrap import check_installed
 from heliograph.monitor.history.studies.days import Note, note_lines

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 
 from heliograph.engine.catalogue.outside import html_text
-from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.report.charts import duration
 from heliograph.monitor.history.schema import PERCENTILES
 from heliograph.monitor.history.studies.calendar import BEYOND, Calendar, Cell
 from heliograph.monitor.history.studies.lines import WEEKDAYS, series_name, shown
 from heliograph.monitor.page import shell
 
-__all__ = ["calendar_page"]
+__all__ = ["SHADES_STYLE", "calendar_card", "calendar_page"]
 
 SHADES = 6
-_STYLE = "".join(
+SHADES_STYLE = "".join(
     f".s{shade} {{ background: color-mix(in srgb, var(--accent) {6 * shade}%, transparent); }}"
     for shade in range(1, SHADES + 1)
 )
@@ -35,18 +35,19 @@ def calendar_page(found: Sequence[Calendar], quantile: str, zone: str, metric: s
     return shell.document(
         "Latency calendar",
         [f"{metric} · {min(days)} to {max(days)} · days and hours in {zone}", *notes],
-        [_series(one, quantile) for one in found],
+        [f"<section class='card'>{calendar_card(one, quantile)}</section>" for one in found],
         f"Percentiles of merged counts, never averages. thin: fewer than {BEYOND} values lie beyond the "
         "percentile. A darker cell is a higher latency of the same series, on a logarithmic scale.",
-        style=_STYLE,
+        style=SHADES_STYLE,
     )
 
 
-def _series(one: Calendar, quantile: str) -> str:
+def calendar_card(one: Calendar, quantile: str, of: str = "h2") -> str:
+    """Return hours of the week and days of one series as markup; `of` is the element of its heading."""
     title = quantile.removeprefix("p").replace("_", ".")
     return (
-        f"<section class='card'><h2>{html_text(series_name(one.series))}</h2>"
-        f"<h3>{title} % by hour of the week</h3>{_week(one, quantile)}<h3>Days</h3>{_days(one)}</section>"
+        f"<{of}>{html_text(series_name(one.series))}</{of}>"
+        f"<h3>{title} % by hour of the week</h3>{_week(one, quantile)}<h3>Days</h3>{_days(one)}"
     )
 
 

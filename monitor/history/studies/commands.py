@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.report.charts import duration
 from heliograph.monitor.text import printable, table
 
 if TYPE_CHECKING:

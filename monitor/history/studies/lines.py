@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.history.report_svg import duration
+from heliograph.monitor.history.report.charts import duration
 from heliograph.monitor.history.schema import PERCENTILES
 from heliograph.monitor.history.studies.calendar import Calendar, Cell
 from heliograph.monitor.history.studies.days import Note
@@ -20,6 +20,7 @@ __all__ = [
     "calendars_json",
     "notes_json",
     "objective_lines",
+    "objective_rows",
     "objectives_json",
     "series_name",
     "shown",
@@ -46,9 +47,10 @@ def notes_json(notes: Sequence[Note]) -> list[dict[str, Any]]:
     return [{"note": note.what, "whole_days": list(note.days)} for note in notes]
 
 
-def objective_lines(judged: Sequence[Judged]) -> Iterator[str]:
-    """Return judged series as text."""
-    rows = [
+def objective_rows(judged: Sequence[Judged]) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the rows of a table of judged series."""
+    heads = ["series", "messages", "within", "budget used", "hours met", "worst hour, UTC", "verdict"]
+    return heads, [
         [
             series_name(one.series),
             f"{one.messages:,}",
@@ -60,7 +62,11 @@ def objective_lines(judged: Sequence[Judged]) -> Iterator[str]:
         ]
         for one in judged
     ]
-    yield from table(["series", "messages", "within", "budget used", "hours met", "worst hour, UTC", "verdict"], rows)
+
+
+def objective_lines(judged: Sequence[Judged]) -> Iterator[str]:
+    """Return judged series as text."""
+    yield from table(*objective_rows(judged))
 
 
 def _worst(one: Judged) -> str:

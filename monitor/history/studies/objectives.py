@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from heliograph.monitor import _hdr
@@ -24,7 +24,7 @@ from heliograph.monitor.history.merge import DAY_US, HOUR_US, merge
 from heliograph.monitor.history.studies.samples import PAIR
 from heliograph.monitor.latency import cell_of, highest_of
 
-__all__ = ["Judged", "Objective", "judge", "parse_duration"]
+__all__ = ["Judged", "Objective", "Shares", "judge", "judged_of", "parse_duration", "shares_of"]
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -101,10 +101,10 @@ def judge(
     Returns:
         The series with values, those that used most of their budget first.
     """
-    of_hours = _shares(table, HOUR_US, objective, by)
-    of_days = {} if days is None else _shares(days, DAY_US, objective, by)
+    of_hours = shares_of(table, HOUR_US, objective, by)
+    of_days = {} if days is None else shares_of(days, DAY_US, objective, by)
     judged = [
-        _judged(dict(zip(by, series, strict=True)), of_hours.get(series, {}), of_days.get(series, {}), objective)
+        judged_of(dict(zip(by, series, strict=True)), of_hours.get(series, {}), of_days.get(series, {}), objective)
         for series in {**of_hours, **of_days}
     ]
     return sorted(judged, key=lambda one: (-one.budget_used, tuple(one.series.values())))
@@ -114,31 +114,41 @@ Shares = dict[datetime, tuple[int, int]]
 """Messages, and those within the limit, by start of a period."""
 
 
-def _shares(table: pa.Table, period: int, objective: Objective, by: Sequence[str]) -> dict[tuple[str, ...], Shares]:
-    """Return the shares of each series with values."""
-    merged, _ = merge(table, period, final=False, by=by)
+def shares_of(
+    table: pa.Table, period: int | None, objective: Objective, by: Sequence[str]
+) -> dict[tuple[str, ...], Shares]:
+    """Return the shares of each series with values.
+
+    Args:
+        table: Rows of `HISTORY`.
+        period: Length of the periods, microseconds; None: the rows have one per period and series already.
+        objective: The limit.
+        by: Labels that tell series apart.
+    """
+    merged = table if period is None else merge(table, period, final=False, by=by)[0]
     found: dict[tuple[str, ...], Shares] = {}
     for row in merged.select(["ts", *by, "n", "dropped", "digits", "lowest", "highest", "h"]).to_pylist():
         if messages := row["n"] + row["dropped"]:
             # Layouts of one series are rows of their own.
             shares = found.setdefault(tuple(str(row[name]) for name in by), {})
             before = shares.get(row["ts"], (0, 0))
-            shares[row["ts"]] = before[0] + messages, before[1] + _within(row, objective.limit_ns)
+            counts = np.frombuffer(_hdr.decode(row["h"])[0], dtype=np.uint64)
+            layout = row["digits"], row["lowest"], row["highest"]
+            shares[row["ts"]] = before[0] + messages, before[1] + _within(counts, layout, objective.limit_ns)
     return found
 
 
-def _within(row: Mapping[str, Any], limit_ns: int) -> int:
-    """Return the values in cells that end at the limit or below."""
-    layout = row["digits"], row["lowest"], row["highest"]
-    counts = np.frombuffer(_hdr.decode(row["h"])[0], dtype=np.uint64)
-    if limit_ns >= row["highest"]:
+def _within(counts: npt.NDArray[np.uint64], layout: tuple[int, int, int], limit_ns: int) -> int:
+    """Return the values in cells that end at the limit or below; a layout is digits, lowest and highest."""
+    if limit_ns >= layout[2]:
         return int(counts.sum())
     cell = cell_of(limit_ns, *layout)
     is_whole = int(highest_of(np.array([cell]), *layout)[0]) <= limit_ns
     return int(counts[: cell + is_whole].sum())
 
 
-def _judged(series: Mapping[str, str], of_hour: Shares, of_day: Shares, objective: Objective) -> Judged:
+def judged_of(series: Mapping[str, str], of_hour: Shares, of_day: Shares, objective: Objective) -> Judged:
+    """Judge one series by the shares of its hours, and of its days that are stored without their hours."""
     shares = {begin: within / messages for begin, (messages, within) in of_hour.items()}
     worst = min(shares, key=lambda begin: (shares[begin], begin), default=None)
     periods = (*of_hour.values(), *of_day.values())

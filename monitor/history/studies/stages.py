@@ -215,7 +215,8 @@ def stages_of(received: pa.Table, sent: pa.Table, by: Sequence[str]) -> dict[Lab
     """Return the stages of each series of a sample.
 
     Args:
-        received: Rows of `METRICS`, one per period and series.
+        received: Rows of `METRICS`, one per period and series. Without their histograms (column `h`) the stages have
+            no quantiles.
         sent: Rows of `SENDER_METRICS`.
         by: Labels that name a series.
     """
@@ -309,7 +310,7 @@ def _missing(mine: Mapping[str, _Rows]) -> str:
 
 
 def _quantiles(rows: _Rows) -> dict[str, int | None]:
-    if not rows.table.num_rows:
+    if not rows.table.num_rows or "h" not in rows.table.column_names:
         return dict.fromkeys(QUANTILES)
     whole = merge(rows.table, None, by=("metric",))[0]
     # Of several layouts, the one with most values: their cells cannot be added.

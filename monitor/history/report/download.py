@@ -1,0 +1,51 @@
+"""All rows of a report as one file that its page carries: CSV, compressed by gzip, behind a link."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+
+from heliograph.monitor.history.report.figures import SHOWN, MetricFigures
+from heliograph.monitor.history.schema import PERCENTILES
+
+__all__ = ["csv_rows", "download_link"]
+
+_COLUMNS = ("start", "length_s", *SHOWN, "values", "out_of_range", "mean_ns", *PERCENTILES, "max_ns", "covered_s")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_rows(metrics: Sequence[MetricFigures]) -> Iterator[Sequence[object]]:
+    """Yield the head and one row per series and hour; percentiles of too few values are empty."""
+    yield [name if name not in PERCENTILES else f"{name}_ns" for name in _COLUMNS]
+    for metric in metrics:
+        for series in metric.series:
+            labels = [_text(series.labels[name]) for name in SHOWN]
+            for hour in series.hours:
+                yield [
+                    f"{hour.start:%Y-%m-%dT%H:%M:%SZ}",
+                    round(hour.length.total_seconds()),
+                    *labels,
+                    hour.n,
+                    hour.dropped,
+                    round(hour.mean),
+                    *(hour.at(name) for name in PERCENTILES),
+                    hour.max,
+                    hour.covered_ms // 1000 if hour.covered_ms else None,
+                ]
+
+
+def _text(label: str) -> str:
+    """Return a label that no spreadsheet takes for a formula."""
+    return f"'{label}" if label.startswith(_FORMULA) else label
+
+
+def download_link(metrics: Sequence[MetricFigures]) -> str:
+    """Return the link that saves all rows as ``latency.csv.gz``, as markup."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(csv_rows(metrics))
+    packed = gzip.compress(text.getvalue().encode("utf-8", "replace"), 9, mtime=0)
+    data = base64.b64encode(packed).decode("ascii")
+    return f'<a download="latency.csv.gz" href="data:application/gzip;base64,{data}">all rows as CSV (gzip)</a>'

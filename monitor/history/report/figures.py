@@ -1,0 +1,403 @@
+"""The figures of a report, from the files of a history: nothing is drawn here.
+
+The history is read one UTC day after the other and merged into at most 24 batches of hours, from which the figures of
+the whole time and their uncertainty follow. So the memory does not grow with the length of the history. A second
+reading takes the hours of the few series that have a calendar. All figures come from merged counts; percentiles are
+never averaged. A day that is stored without its hours (`monitor.history.retention`) is one step of 24 hours.
+
+Series are told apart by labels that people know: instance, topic, host, link and build. Streams, runs and levels of
+detail are added: they end with their process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from heliograph.monitor import _hdr
+from heliograph.monitor.history.files import Broken
+from heliograph.monitor.history.hours import is_of_day, read_parts
+from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge
+from heliograph.monitor.history.remote import Place, globbed
+from heliograph.monitor.history.report.timeline import Event, Runs
+from heliograph.monitor.history.report.uncertainty import BATCHES, Limits, is_thin, percentile_limits, ratio_reach
+from heliograph.monitor.history.schema import IMPORTED, PERCENTILES, metric_titles
+from heliograph.monitor.history.studies.calendar import Calendar, calendars
+from heliograph.monitor.history.studies.objectives import Judged, Objective, Shares, judged_of, shares_of
+from heliograph.monitor.history.studies.stages import METRICS, SENDER_METRICS, TOTAL, Stages, stages_of
+from heliograph.monitor.latency import Spectrum, cell_of, spectrum
+from heliograph.monitor.model import Histogram
+
+__all__ = ["RECOVERED", "SHOWN", "Figures", "Hour", "MetricFigures", "SeriesFigures", "Stacked", "figures_of"]
+
+SHOWN = ("instance", "topic", "metric", "tag", "host", "link", "build")
+"""Labels that tell the series of a report apart."""
+RECOVERED = "receiver_total_latency_recovered"
+STACKED = 16
+"""Receivers whose stages are shown."""
+CALENDARS = 3
+"""Series with a calendar, those with the worst 99.9 % first: a calendar needs all hours of a series at once."""
+_IDENTITY = (*SHOWN, "digits", "lowest")
+_NUMBERS = ("ts", "len_ms", "n", "dropped", "sum", "max", "covered_ms", "clock_error_ns", *PERCENTILES)
+_WORST = list(PERCENTILES).index("p99_9")
+
+Key = tuple[object, ...]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """Figures of a series over an hour, a day or the whole time, ns."""
+
+    start: datetime
+    length: timedelta
+    """An hour or a day; of the whole time: from its first to its last interval."""
+    n: int
+    dropped: int
+    total: int
+    """Sum of the values."""
+    percentiles: tuple[int, ...]
+    """In the order of `PERCENTILES`, also those of too few values."""
+    max: int
+    covered_ms: int
+    """Sum of the lengths of the intervals; 0: unknown."""
+
+    @property
+    def is_day(self) -> bool:
+        """Whether it is a day that is stored without its hours."""
+        return self.length > timedelta(hours=1)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the values; 0 when there are none."""
+        return self.total / self.n if self.n else 0.0
+
+    @property
+    def per_second(self) -> float:
+        """Values per second of the covered time, at most of the length."""
+        seconds = self.length.total_seconds()
+        return self.n / max(0.001, min(self.covered_ms / 1000, seconds) if self.covered_ms else seconds)
+
+    def at(self, name: str) -> int | None:
+        """Return a percentile by its column; None when fewer than ten values lie beyond it."""
+        return None if is_thin(self.n, PERCENTILES[name]) else self.percentiles[list(PERCENTILES).index(name)]
+
+    @property
+    def jitter(self) -> int | None:
+        """p99.9 - p50; None when there are too few values."""
+        high, middle = self.at("p99_9"), self.at("p50")
+        return None if high is None or middle is None else high - middle
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesFigures:
+    """Figures of one series: over the whole time, and for every hour or day."""
+
+    labels: Mapping[str, str]
+    name: str
+    detail: str
+    """Further labels that distinguish the series, for small print."""
+    whole: Hour
+    mean_reach: float | None
+    """Half the 95 % interval of the mean, ns; None: too few hours."""
+    limits: tuple[Limits | None, ...]
+    """95 % intervals of the percentiles of the whole time."""
+    clock_error_ns: int
+    spectrum: Spectrum
+    hours: tuple[Hour, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFigures:
+    """All series of one metric, the worst p99.9 first."""
+
+    metric: str
+    title: str
+    series: tuple[SeriesFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """The stages of the messages of one receiver."""
+
+    name: str
+    stages: Stages
+    reaches: tuple[float | None, ...]
+    """Half the 95 % interval of each stage's mean, ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All that a report shows."""
+
+    metrics: tuple[MetricFigures, ...]
+    stages: tuple[Stacked, ...]
+    events: tuple[Event, ...]
+    calendars: tuple[Calendar, ...]
+    judged: tuple[Judged, ...]
+    """The series of the first metric against the objective; empty without one."""
+    broken: tuple[Broken, ...]
+
+
+def figures_of(history: Place, objective: Objective | None = None) -> Figures:
+    """Read a history and compute all figures; without metrics when it has no readable hours.
+
+    Raises:
+        UserError: There is no history.
+    """
+    broken: list[Broken] = []
+    period = _batch_us(history)
+    runs, merger, numbers = Runs(), Merger(period), []
+    shares = _Shares(objective)
+    for table in _readable(history, broken):
+        runs.add(table)
+        shown = _by_shown(table)
+        merger.add(shown)
+        numbers.append(shown.drop_columns(["h"]))
+        shares.add(shown)
+    if not numbers:
+        return Figures((), (), (), (), (), tuple(broken))
+    batches, _ = merge(merger.partial(), period, final=False, by=SHOWN)
+    whole, _ = merge(batches, None, by=SHOWN)
+    hours: dict[Key, list[Hour]] = {}
+    hourly = pa.concat_tables(numbers).combine_chunks()
+    for row in hourly.select([*_IDENTITY, *_NUMBERS]).to_pylist():
+        hours.setdefault(_identity(row), []).append(_hour(row))
+    rows = sorted(whole.to_pylist(), key=_order)
+    main = rows[0]["metric"]
+    beyond = {_identity(row): _Beyond(_cells(row)) for row in rows}
+    for row in batches.select([*_IDENTITY, "ts", "n", "sum", "h"]).to_pylist():
+        beyond[_identity(row)].add(row)
+    worst = {_identity(row) for row in [row for row in rows if row["metric"] == main and row["n"]][:CALENDARS]}
+    kept = [_only(_by_shown(table), worst) for table in _readable(history, [])]
+    found: dict[str, list[SeriesFigures]] = {}
+    names = _names(rows)
+    for row, (name, detail) in zip(rows, names, strict=True):
+        found.setdefault(row["metric"], []).append(
+            _series(row, name, detail, tuple(sorted(hours[_identity(row)], key=lambda one: one.start)), beyond)
+        )
+    titles = metric_titles()
+    metrics = tuple(MetricFigures(metric, titles.get(metric, metric), tuple(of)) for metric, of in found.items())
+    of_worst = pa.concat_tables(kept)
+    mask = is_of_day(of_worst)
+    return Figures(
+        metrics,
+        _stacked(hourly, whole, rows, names),
+        tuple(runs.events()),
+        tuple(calendars(of_worst.filter(pc.invert(mask)), by=SHOWN, days=of_worst.filter(mask))),
+        shares.judged(main),
+        tuple(broken),
+    )
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The order of series: the total latency first, and in each metric the worst p99.9."""
+    metric = row["metric"]
+    return metric != TOTAL, metric != IMPORTED, metric, -row["p99_9"], *map(str, _identity(row))
+
+
+def _readable(history: Place, broken: list[Broken]) -> Iterator[pa.Table]:
+    """Yield the hours and days with rows; add the files that cannot be read to `broken`."""
+    for found in read_parts(history):
+        if isinstance(found, Broken):
+            broken.append(found)
+        elif found.num_rows:
+            yield found
+
+
+def _by_shown(table: pa.Table) -> pa.Table:
+    """Return the rows of an hour or a day, one per shown series."""
+    keys = ["ts", *_IDENTITY]
+    is_one_each = table.select(keys).group_by(keys, use_threads=False).aggregate([]).num_rows == table.num_rows
+    if is_one_each:
+        return table
+    return merge(table, DAY_US if is_of_day(table)[0].as_py() else HOUR_US, by=SHOWN)[0]
+
+
+def _identity(row: Mapping[str, object]) -> Key:
+    return tuple(row[name] for name in _IDENTITY)
+
+
+def _hour(row: Mapping[str, Any]) -> Hour:
+    return Hour(
+        start=row["ts"],
+        length=timedelta(milliseconds=row["len_ms"]),
+        n=row["n"],
+        dropped=row["dropped"],
+        total=row["sum"],
+        percentiles=tuple(row[name] for name in PERCENTILES),
+        max=row["max"],
+        covered_ms=row["covered_ms"],
+    )
+
+
+def _batch_us(history: Place) -> int:
+    """Return the length of a batch: whole hours, so that the days of the history make about `BATCHES` of them."""
+    found = {path.name for pattern in ("1h/date=*", "1d/date=*", "date=*") for path in globbed(history, pattern)}
+    days = sorted(name.removeprefix("date=") for name in found)
+    try:
+        span = (date.fromisoformat(days[-1]) - date.fromisoformat(days[0])).days + 1 if days else 1
+    except ValueError:  # a directory of a stranger
+        span = len(days)
+    return -(-span * 24 // BATCHES) * HOUR_US
+
+
+def _only(shown: pa.Table, worst: set[Key]) -> pa.Table:
+    """Return the rows of some series."""
+    keys = shown.select(_IDENTITY).to_pylist()
+    return shown.take(pa.array([at for at, row in enumerate(keys) if _identity(row) in worst], pa.int64()))
+
+
+# -- uncertainty and objectives ---------------------------------------------------------------------------------------
+
+
+class _Beyond:
+    """Values of a series beyond the percentiles of the whole time, by batch.
+
+    Args:
+        cells: Those of the percentiles.
+    """
+
+    def __init__(self, cells: Sequence[int]) -> None:
+        self._cells = cells
+        self._found: list[tuple[datetime, list[int]]] = []
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take a batch."""
+        counts = np.frombuffer(_hdr.decode(row["h"])[0], dtype=np.uint64)
+        above = [int(counts[cell + 1 :].sum()) for cell in self._cells]
+        self._found.append((row["ts"], [row["n"], row["sum"], *above]))
+
+    def columns(self) -> Floats:
+        """Return values, sum, and values beyond each percentile; one column per batch, in the order of time."""
+        ordered = [numbers for _, numbers in sorted(self._found, key=lambda one: one[0])]
+        return np.array(ordered, dtype=np.float64).T
+
+
+def _cells(row: Mapping[str, Any]) -> list[int]:
+    """Return the cells of the percentiles of a row."""
+    layout = row["digits"], row["lowest"], row["highest"]
+    return [cell_of(min(row[name], row["highest"]), *layout) for name in PERCENTILES]
+
+
+class _Shares:
+    """Messages within an objective, by series and period.
+
+    Args:
+        objective: None: nothing is counted.
+    """
+
+    def __init__(self, objective: Objective | None) -> None:
+        self._objective = objective
+        self._found: dict[tuple[str, ...], tuple[Shares, Shares]] = {}
+        """Of hours and of whole days."""
+
+    def add(self, shown: pa.Table) -> None:
+        """Take the rows of an hour, or of a day."""
+        if self._objective is None:
+            return
+        judged = _of_metrics(shown, (TOTAL, IMPORTED))
+        for series, shares in shares_of(judged, None, self._objective, SHOWN).items():
+            both = self._found.setdefault(series, ({}, {}))
+            both[bool(is_of_day(judged)[0].as_py())].update(shares)
+
+    def judged(self, metric: str) -> tuple[Judged, ...]:
+        """Return the series of a metric, those that used most of their budget first."""
+        if self._objective is None:
+            return ()
+        found = [
+            judged_of(labels, *both, self._objective)
+            for series, both in self._found.items()
+            if (labels := dict(zip(SHOWN, series, strict=True)))["metric"] == metric
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.budget_used, tuple(one.series.values()))))
+
+
+# -- series -----------------------------------------------------------------------------------------------------------
+
+
+def _series(
+    row: Mapping[str, Any], name: str, detail: str, hours: tuple[Hour, ...], beyond: Mapping[Key, _Beyond]
+) -> SeriesFigures:
+    counts, digits, lowest, highest = _hdr.decode(row["h"])
+    histogram = Histogram(np.frombuffer(counts, dtype=np.uint64), lowest, highest, digits)
+    sizes, sums, *above = beyond[_identity(row)].columns()
+    limits = [
+        None if is_thin(row["n"], fraction) else percentile_limits(histogram, fraction, beyond_it, sizes)
+        for fraction, beyond_it in zip(PERCENTILES.values(), above, strict=True)
+    ]
+    return SeriesFigures(
+        labels={name: row[name] for name in SHOWN},
+        name=name,
+        detail=detail,
+        whole=_hour(row),
+        mean_reach=ratio_reach(sums, sizes),
+        limits=tuple(limits),
+        clock_error_ns=row["clock_error_ns"],
+        spectrum=spectrum(histogram),
+        hours=hours,
+    )
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Name and detail of each series: a short name, and the labels that make it unique."""
+    layouts = {(row["digits"], row["lowest"]) for row in rows}
+    origins = [name for name in ("host", "link", "build") if len({row[name] for row in rows}) > 1]
+    found = []
+    for row in rows:
+        parts = [str(row["instance"]), str(row["topic"])]
+        if row["metric"] == IMPORTED:
+            parts.append(f"tag {row['tag']}" if row["tag"] else "")
+        details = [f"{name} {row[name]}" for name in origins if row[name]]
+        if row["tag"] and row["metric"] != IMPORTED:
+            details.append(f"tag {row['tag']}")
+        if len(layouts) > 1:
+            details.append(f"{row['digits']} digits from {row['lowest']} ns")
+        found.append((" · ".join(part for part in parts if part), ", ".join(details)))
+    return found
+
+
+# -- stages -----------------------------------------------------------------------------------------------------------
+
+
+def _stacked(
+    hourly: pa.Table, whole: pa.Table, rows: Sequence[Mapping[str, Any]], names: Sequence[tuple[str, str]]
+) -> tuple[Stacked, ...]:
+    """Return the stages of the receivers with the worst p99.9; those without all stages are left out."""
+    by = [name for name in SHOWN if name != "metric"]
+    received, of_hours = (_of_metrics(table, METRICS) for table in (whole, hourly))
+    sent, sent_by_hour = (_of_metrics(table, SENDER_METRICS) for table in (whole, hourly))
+    found: dict[tuple[str, ...], Stacked] = {}
+    for row, (name, detail) in zip(rows, names, strict=True):
+        series = tuple(row[label] for label in by)
+        if row["metric"] != TOTAL or series in found or len(found) == STACKED:
+            continue
+        mine, topic = {label: row[label] for label in by}, {"topic": row["topic"]}
+        (stages,) = stages_of(_where(received, mine), _where(sent, topic), by).values()
+        if stages.reason:
+            continue
+        (parts,) = stages_of(_where(of_hours, mine), _where(sent_by_hour, topic), by).values()
+        reaches = {one: ratio_reach(parts.sums[:, at], parts.messages[:, at]) for at, one in enumerate(parts.names)}
+        found[series] = Stacked(
+            f"{name} ({detail})" if detail else name, stages, tuple(reaches.get(one) for one in stages.names)
+        )
+    return tuple(found.values())
+
+
+def _where(table: pa.Table, labels: Mapping[str, str]) -> pa.Table:
+    if not table.num_rows:
+        return table
+    mask = np.ones(table.num_rows, dtype=bool)
+    for name, value in labels.items():
+        mask &= pc.equal(table[name], value).to_numpy()
+    return table.filter(pa.array(mask))
+
+
+def _of_metrics(table: pa.Table, metrics: Iterable[str]) -> pa.Table:
+    return table.filter(pc.is_in(table["metric"], pa.array(list(metrics), pa.string()))).combine_chunks()
