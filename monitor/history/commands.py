@@ -29,7 +29,7 @@ from heliograph.monitor.history.actions import (
 from heliograph.monitor.history.cause_commands import add_blame, add_stages
 from heliograph.monitor.history.histogram_commands import add_percentiles, add_verify
 from heliograph.monitor.history.retention_commands import add_compact, add_prune
-from heliograph.monitor.history.studies.options import add_study_options
+from heliograph.monitor.history.studies.options import add_study_options, page_option
 from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
         help="share of unchanged series that get a false alarm, 0.002 to 0.5 (default: 0.01)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object, durations in ns")
+    page_option(parser)
 
 
 def _series_options(parser: argparse.ArgumentParser) -> None:
@@ -257,6 +258,7 @@ def _add_objectives(actions: Actions[argparse.ArgumentParser]) -> None:
     parser.add_argument("--within", required=True, metavar="DURATION", help="the limit, such as 250us or 1ms")
     _share_option(parser)
     _series_options(parser)
+    page_option(parser)
 
 
 def _share_option(parser: argparse.ArgumentParser) -> None:
@@ -314,8 +316,9 @@ def _selected(args: argparse.Namespace) -> tuple[Rows, tuple[str, ...], int]:
 
 def _objectives(args: argparse.Namespace) -> int:
     needs_pyarrow()
+    from heliograph.monitor.history.report.writing import write_report
     from heliograph.monitor.history.studies.days import Note, day_names, note_lines
-    from heliograph.monitor.history.studies.lines import objective_lines, objectives_json
+    from heliograph.monitor.history.studies.lines import objective_lines, objectives_html, objectives_json
     from heliograph.monitor.history.studies.objectives import Objective, judge, parse_duration
 
     objective = Objective(parse_duration(args.within), args.share / 100)
@@ -326,6 +329,8 @@ def _objectives(args: argparse.Namespace) -> int:
     notes = list(rows.notes)
     if rows.days.num_rows:
         notes.append(Note("their messages count, their hours do not", day_names(rows.days)))
+    if args.out:
+        write_report(objectives_html(judged, objective, notes), args.out)
     if args.json:
         print(objectives_json(judged, objective, notes))
     else:
@@ -335,7 +340,7 @@ def _objectives(args: argparse.Namespace) -> int:
 
 def _calendar(args: argparse.Namespace) -> int:
     needs_pyarrow()
-    from heliograph.monitor.history.report.make import write_report
+    from heliograph.monitor.history.report.writing import write_report
     from heliograph.monitor.history.schema import PERCENTILES, metric_titles
     from heliograph.monitor.history.studies.calendar import calendars, days_of, zone_of
     from heliograph.monitor.history.studies.calendar_page import calendar_page
@@ -371,8 +376,9 @@ def _calendar(args: argparse.Namespace) -> int:
 def _changes(args: argparse.Namespace) -> int:
     needs_pyarrow()
     from heliograph.monitor.history.hours import read_history
+    from heliograph.monitor.history.report.writing import write_report
     from heliograph.monitor.history.studies.changes import changes
-    from heliograph.monitor.history.studies.commands import change_lines, changes_json
+    from heliograph.monitor.history.studies.commands import change_lines, changes_html, changes_json
 
     table, broken = read_history(args.history)
     found = changes(
@@ -380,6 +386,8 @@ def _changes(args: argparse.Namespace) -> int:
         significance=args.significance,
         quantiles=[name.strip() for name in args.quantiles.split(",") if name.strip()],
     )
+    if args.out:
+        write_report(changes_html(found), args.out)
     for line in [changes_json(found)] if args.json else change_lines(found):
         print(line)
     return 1 if report_problems((one, 0) for one in broken) else 0
@@ -490,7 +498,8 @@ def _import(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace) -> int:
     needs_pyarrow()
-    from heliograph.monitor.history.report.make import report, write_report
+    from heliograph.monitor.history.report.make import report
+    from heliograph.monitor.history.report.writing import write_report
     from heliograph.monitor.history.studies.objectives import Objective, parse_duration
 
     objective = Objective(parse_duration(args.within), args.share / 100) if args.within else None

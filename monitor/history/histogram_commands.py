@@ -98,7 +98,7 @@ def _percentiles(args: argparse.Namespace) -> int:
     needs_pyarrow()
     from heliograph.monitor.history.hgrm import distribution, series_line
     from heliograph.monitor.history.merge import ALL_LABELS, merge
-    from heliograph.monitor.history.report.make import write_report
+    from heliograph.monitor.history.report.writing import write_report
     from heliograph.monitor.history.rows import rows
 
     by = tuple(dict.fromkeys(name.strip() for name in args.by.split(",") if name.strip()))

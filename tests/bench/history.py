@@ -241,6 +241,16 @@ def hours_added(kind: str, small: Path, spool: Path, history: Path, hours: int) 
     return {"seconds": statistics.median(taken), "values": hours * per_hour * VALUES}
 
 
+def reported(history: Path) -> dict[str, float]:
+    """Make the report of a history; returns processor seconds, values, and the size of the page."""
+    from heliograph.monitor.history.report.make import report
+
+    began = time.process_time()
+    made = report(history)
+    size = len(made.html.encode("utf-8"))
+    return {"seconds": time.process_time() - began, "values": made.series, "bytes": size}
+
+
 def _timed(function: Callable[[Path], int], path: Path) -> dict[str, float]:
     began = time.perf_counter()
     values = function(path)
@@ -253,6 +263,8 @@ def child(words: Sequence[str]) -> dict[str, float]:
     paths = [Path(word) for word in rest if "/" in word]
     if name == "rollup":
         return rolled_up(rest[0], *paths)
+    if name == "report":
+        return reported(paths[0])
     if name == "add":
         return hours_added(rest[0], paths[0], paths[1], paths[2], int(rest[-1]))
     return _timed({"merge": merge_ours, "pyarrow": merge_pyarrow, "duckdb": merge_duckdb}[name], *paths)
@@ -269,6 +281,8 @@ class Figures:
     values: int
     mib: float
     """Peak of resident memory of the process, or of the largest Python worker of Spark."""
+    bytes: int = 0
+    """Size of what was made."""
 
 
 def run(*words: object) -> Figures:
@@ -295,7 +309,12 @@ def run(*words: object) -> Figures:
         out.seek(0)
         found: Mapping[str, float] = json.loads(out.read().splitlines()[-1])
     workers = [peak for pid, peak in peaks.items() if pid != process.pid]
-    return Figures(found["seconds"], int(found["values"]), max(workers, default=peaks.get(process.pid, 0.0)))
+    return Figures(
+        found["seconds"],
+        int(found["values"]),
+        max(workers, default=peaks.get(process.pid, 0.0)),
+        int(found.get("bytes", 0)),
+    )
 
 
 def _pythons_below(pid: int) -> Iterator[int]:
@@ -399,6 +418,11 @@ def measured(folder: Path, count: int, pairs: int, days: int, *, spark: bool) ->
     found.append(alone("roll-up, threads", count, "-", ("rollup", "threads", small, minutes)))
     spool, history = folder / "long-spool", folder / "long-history"
     make_history(history, spool, rows, days)
+    made = run("report", history)
+    what = f"report of {days} days x {SERIES} series, processor seconds"
+    gate = "10 s, 500 MiB, 5 MB (want 5 s, 300 MiB, 2 MB)"
+    found.append(Row(what, days * 24 * SERIES, made.seconds, made.mib, gate))
+    notes.append(f"The page of the report has {made.bytes / 1e6:.2f} MB. Its rows are hours of a series.")
     for kind in ("threads", "spark") if spark else ("threads",):
         what = f"one hour more for {days} days, {kind}"
         found.append(alone(what, MINUTE_ROWS * 60, "10 s (want 2 s)", ("add", kind, small, spool, history, 3)))

@@ -14,6 +14,7 @@ from heliograph.monitor.history.files import write_spool
 from heliograph.monitor.history.studies.blame import Blamed, Late, blame
 from tests.history.recordings import interval
 from tests.history.test_commands import run
+from tests.history.test_report import study_text
 
 
 def late_with(seed: int, *, host: float, transport: float, recovered: float, related: bool = True) -> Late:
@@ -138,8 +139,10 @@ def test_the_causes_of_a_spool(spool: Path, capsys: pytest.CaptureFixture[str]) 
     assert level2["reason"] == "recovered messages are apart at level 3, not at level 2"
 
 
-def test_the_text_names_shares_and_verdict(spool: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("blame", "--spool", spool, "--late", "1ms", "--select", "topic=LOSSY") == 0
+def test_the_text_names_shares_and_verdict(spool: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ("--out", tmp_path / "page.html")
+    assert run("blame", "--spool", spool, "--late", "1ms", "--select", "topic=LOSSY", *out) == 0
+    assert "Verdict network" in study_text(tmp_path / "page.html")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "alpha LOSSY: 600 of 12,000 messages took longer than 1.00 ms; the median is 20.1 µs"
     assert "no hiccups of the senders' hosts are recorded: their stops count as transport" in lines

@@ -19,7 +19,7 @@ from heliograph.monitor.history.studies.calendar import calendars, zone_of
 from heliograph.monitor.history.studies.objectives import Objective, judge, parse_duration
 from tests.history.recordings import NOON, interval
 from tests.history.test_commands import run
-from tests.history.test_report import Page
+from tests.history.test_report import Page, study_text
 
 MS = 1_000_000
 HOUR = 3600.0
@@ -65,7 +65,8 @@ def test_values_in_the_cell_of_the_limit_and_out_of_range_are_outside(tmp_path: 
 
 def test_the_command_says_met_or_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     history = two_hours(tmp_path)
-    assert run("objectives", "--history", history, "--within", "1ms") == 1
+    assert run("objectives", "--history", history, "--within", "1ms", "--out", tmp_path / "page.html") == 1
+    assert "Verdict 1 missed" in study_text(tmp_path / "page.html")
     out = capsys.readouterr().out
     assert "97.45 %" in out
     assert "MISSED" in out

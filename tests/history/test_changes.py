@@ -18,6 +18,7 @@ from heliograph.monitor.history.schema import LatencyInterval
 from heliograph.monitor.history.studies.changes import changes, e_divisive
 from tests.history.recordings import interval
 from tests.history.test_commands import run
+from tests.history.test_report import study_text
 
 
 def days(seed: int, count: int, step_at: int | None = None, step: float = 1.10) -> list[float]:
@@ -66,7 +67,9 @@ def history_of(folder: Path, value_of: Callable[[int], float], count: int = 24) 
 
 def test_a_change_is_noted_with_the_new_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     history = history_of(tmp_path, lambda day: 20_000 if day < 14 else 24_000)
-    assert run("changes", "--history", history, "--quantiles", "p50") == 0
+    page = tmp_path / "page.html"
+    assert run("changes", "--history", history, "--quantiles", "p50", "--out", page) == 0
+    assert "Verdict 1 in 1 series" in study_text(page)
     out = capsys.readouterr().out
     assert "2025-12-05" in out
     assert "x1.19" in out

@@ -19,9 +19,10 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import to_table, write_spool, write_table
 from heliograph.monitor.history.merge import merge
 from heliograph.monitor.history.report.charts import duration, spectrum_chart
-from heliograph.monitor.history.report.make import report, write_report
+from heliograph.monitor.history.report.make import report
 from heliograph.monitor.history.report.metric import DRAWN
 from heliograph.monitor.history.report.uncertainty import percentile_limits, ratio_reach
+from heliograph.monitor.history.report.writing import write_report
 from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.schema import LatencyInterval
 from heliograph.monitor.history.studies.objectives import Objective
@@ -59,6 +60,14 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] != "style":
             self.text.append(data)
+
+
+def study_text(path: Path) -> str:
+    """The text of a study's page; it is whole, and fetches nothing."""
+    page = Page(path.read_text(encoding="utf-8"))
+    assert page.open == []
+    assert not {"script", "link", "img", "a"} & set(page.tags)
+    return " ".join(" ".join(page.text).split())
 
 
 def make(folder: Path, rows: list[LatencyInterval]) -> str:

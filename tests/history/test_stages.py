@@ -29,6 +29,7 @@ from heliograph.monitor.history.studies.stages import (
 )
 from tests.history.recordings import interval
 from tests.history.test_commands import run
+from tests.history.test_report import study_text
 
 NAMES = ("source", "network", "socket", "recovery", "order", "dispatch", "callback")
 MEANS = np.array([10_000.0, 30_000.0, 5_000.0, 0.0, 1_000.0, 4_000.0, 20_000.0])
@@ -207,8 +208,11 @@ def test_the_whole_is_the_sum_of_its_stages(spool: Path) -> None:
     assert sum(means.values()) == pytest.approx(whole)
 
 
-def test_a_slower_network_is_found_in_a_spool(spool: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("stages", "--spool", spool, "--a", "build=a", "--b", "build=b") == 0
+def test_a_slower_network_is_found_in_a_spool(spool: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("stages", "--spool", spool, "--a", "build=a", "--b", "build=b", "--out", tmp_path / "page.html") == 0
+    page = study_text(tmp_path / "page.html")
+    assert "Verdict slower: build=b in network" in page
+    assert "build=b is slower than build=a" in page
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "verdict: slower: build=b in network"
     (sentence,) = [line for line in lines if line.startswith("build=b is slower than build=a (+5.9")]

@@ -17,6 +17,7 @@ from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, com
 from heliograph.monitor.history.studies.samples import Pair, Sample, load, pairs, parse_selection
 from tests.history.recordings import interval
 from tests.history.test_commands import run
+from tests.history.test_report import study_text
 
 NOON_US = 1_763_726_400_000_000
 GRID = np.unique(np.round(np.exp(np.arange(math.log(2_000), math.log(2e6), 0.002))).astype(np.int64))
@@ -204,7 +205,10 @@ def test_the_gate_answers_by_its_exit_code(
 ) -> None:
     spool_of(tmp_path, slower)
     command = ("--baseline", "build=a", "--candidate", "build=b", "--quantiles", "p50,p90")
-    assert run("gate", "--spool", tmp_path, *command) == code
+    assert run("gate", "--spool", tmp_path, *command, "--out", tmp_path / "page.html") == code
+    page = study_text(tmp_path / "page.html")
+    assert f"Verdict {verdict}" in page
+    assert "alpha X receiver_total_latency 6,000 values in 40 intervals" in page
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == f"verdict: {verdict}"
     assert "not calibrated: the baseline is too short" in out

@@ -1,10 +1,8 @@
-"""Make the report of a history, and put a file in its place."""
+"""Make the report of a history."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken
@@ -13,7 +11,7 @@ from heliograph.monitor.history.report.figures import figures_of
 from heliograph.monitor.history.report.page import page
 from heliograph.monitor.history.studies.objectives import Objective
 
-__all__ = ["Reported", "report", "write_report"]
+__all__ = ["Reported", "report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +39,3 @@ def report(history: Place, title: str = "Latency history", objective: Objective 
         hint = f" ({len(figures.broken)} files could not be read)" if figures.broken else ""
         raise UserError(f"the history {history} has no hours{hint}; run `heliograph history rollup` first")
     return Reported(page(title, figures), sum(len(metric.series) for metric in figures.metrics), figures.broken)
-
-
-def write_report(text: str, path: Path) -> None:
-    """Write a report atomically.
-
-    Raises:
-        UserError: The file cannot be written.
-    """
-    temporary = path.with_name(f".tmp-{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise UserError(f"the report {path} cannot be written: {error.strerror or error}") from error

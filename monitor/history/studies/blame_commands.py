@@ -13,16 +13,20 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.actions import report_problems
 from heliograph.monitor.history.merge import ALL_LABELS
 from heliograph.monitor.history.report.charts import duration
+from heliograph.monitor.history.report.writing import write_report
 from heliograph.monitor.history.studies.blame import HICCUPS, METRICS, SENDERS, TOTAL, Blamed, blame, late_of
 from heliograph.monitor.history.studies.bootstrap import check_installed
 from heliograph.monitor.history.studies.days import Note, note_lines
 from heliograph.monitor.history.studies.lines import notes_json, series_name
 from heliograph.monitor.history.studies.objectives import parse_duration
+from heliograph.monitor.history.studies.page import Part, Span, study_page
 from heliograph.monitor.history.studies.samples import PAIR, parse_selection
 from heliograph.monitor.history.studies.sources import Source
 from heliograph.monitor.text import printable, table
 
 __all__ = ["run_blame"]
+
+_HEADS = ("cause", "share", "95 % interval")
 
 
 def run_blame(args: argparse.Namespace) -> int:
@@ -50,6 +54,8 @@ def run_blame(args: argparse.Namespace) -> int:
     (others,), _, _ = source.read([anywhere], (HICCUPS, SENDERS), (*PAIR, "host"))
     hiccups, senders = (others.filter(_is(others, metric)) for metric in (HICCUPS, SENDERS))
     blamed = [blame(one, args.seed) for one in late_of(received, hiccups, senders, limit_ns, by)]
+    if args.out:
+        write_report(_html(blamed, notes), args.out)
     print(_json(blamed, notes) if args.json else "\n".join(_lines(blamed, notes)), flush=True)
     return 1 if report_problems(problems) else 0
 
@@ -60,6 +66,25 @@ def _is(rows: Any, metric: str) -> Any:
     return pc.equal(rows["metric"], metric)
 
 
+def _rows(one: Blamed) -> list[list[str]]:
+    return [[each.cause, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}"] for each in one.shares]
+
+
+def _html(blamed: Sequence[Blamed], notes: Sequence[Note]) -> str:
+    parts = []
+    for one in blamed:
+        late = one.of
+        said = [
+            f"{late.late.sum():,.0f} of {late.messages.sum():,.0f} messages took longer than "
+            f"{duration(late.limit_ns)}; the median is {duration(late.median_ns)}.",
+            f"Verdict: {one.verdict}" + (f": {one.reason}" if one.reason else ""),
+        ]
+        spans = [Span(each.cause, each.share, each.low, each.high, f"{each.share:.1%}") for each in one.shares]
+        parts.append(Part(series_name(dict(late.series)), said, _HEADS, _rows(one), spans))
+    verdicts = sorted({one.verdict for one in blamed})
+    return study_page("Who made messages late?", [f"{len(blamed):,} series"], " · ".join(verdicts), parts, notes)
+
+
 def _lines(blamed: Sequence[Blamed], notes: Sequence[Note]) -> Iterator[str]:
     for one in blamed:
         late = one.of
@@ -68,8 +93,7 @@ def _lines(blamed: Sequence[Blamed], notes: Sequence[Note]) -> Iterator[str]:
             f"longer than {duration(late.limit_ns)}; the median is {duration(late.median_ns)}"
         )
         if one.shares:
-            rows = [[each.cause, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}"] for each in one.shares]
-            yield from (line.rstrip() for line in table(["cause", "share", "95 % interval"], rows))
+            yield from (line.rstrip() for line in table(_HEADS, _rows(one)))
             hosts = printable(", ".join(late.hosts))
             if math.isnan(one.multiple):
                 yield f"{hosts}: no stop of half the extra delay"

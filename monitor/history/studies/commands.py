@@ -12,26 +12,30 @@ from typing import TYPE_CHECKING, Any
 from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.report.charts import duration
+from heliograph.monitor.history.report.writing import write_report
 from heliograph.monitor.text import printable, table
 
 if TYPE_CHECKING:
-    from heliograph.monitor.history.studies.changes import Studied
-    from heliograph.monitor.history.studies.compare import Calibration, Compared
+    from heliograph.monitor.history.studies.changes import Change, Studied
+    from heliograph.monitor.history.studies.compare import Calibration, Compared, Contrast
     from heliograph.monitor.history.studies.days import Note
     from heliograph.monitor.history.studies.samples import Pair, Selection
 
 __all__ = [
     "Study",
     "change_lines",
+    "changes_html",
     "changes_json",
     "exit_code_of",
     "run_compare",
     "run_gate",
     "study",
+    "study_html",
     "study_json",
     "study_text",
 ]
 
+_HEADS = ("", "A", "B", "B / A", "95 % interval", "p", "verdict")
 EXIT_CODES = {"not slower": 0, "slower": 1, "cannot say": 2}
 
 Calibrations = dict[str, "Calibration"]
@@ -124,20 +128,8 @@ def study_text(done: Study) -> Iterator[str]:
             f"{sample.n:,} values in {sample.starts_us.size:,} intervals" for sample in (one.pair.a, one.pair.b)
         )
         yield f"{name}: {sizes}; a value of B is larger than one of A with probability {one.effect:.3f}"
-        rows = [
-            [
-                each.quantile,
-                duration(each.a_ns),
-                duration(each.b_ns),
-                f"{each.ratio:.3f}",
-                "-" if math.isnan(each.low) else f"{each.low:.3f} to {each.high:.3f}",
-                "-" if math.isnan(each.p) else f"{each.p:.3f}",
-                each.verdict + (f": {each.reason}" if each.reason else ""),
-            ]
-            for each in one.contrasts
-        ]
-        heads = ["", "A", "B", "B / A", "95 % interval", "p", "verdict"]
-        yield from (line.rstrip() for line in table(heads, [[*row[:-1], row[-1]] for row in rows]))
+        rows = list(map(_row, one.contrasts))
+        yield from (line.rstrip() for line in table(_HEADS, rows))
         yield from _calibration_text(known)
     for pair in done.alone:
         name = printable(" ".join(value for _, value in pair.series if value) or "all")
@@ -145,6 +137,50 @@ def study_text(done: Study) -> Iterator[str]:
     yield from note_lines(done.notes)
     yield ""
     yield f"verdict: {done.verdict}"
+
+
+def _row(each: Contrast) -> list[str]:
+    return [
+        each.quantile,
+        duration(each.a_ns),
+        duration(each.b_ns),
+        f"{each.ratio:.3f}",
+        "-" if math.isnan(each.low) else f"{each.low:.3f} to {each.high:.3f}",
+        "-" if math.isnan(each.p) else f"{each.p:.3f}",
+        each.verdict + (f": {each.reason}" if each.reason else ""),
+    ]
+
+
+def study_html(done: Study) -> str:
+    """Return a study as a page."""
+    from heliograph.monitor.history.studies.page import Part, Span, study_page
+
+    parts = []
+    for one, known in zip(done.compared, done.calibrations, strict=True):
+        assert one.pair.a is not None
+        assert one.pair.b is not None
+        sizes = " and ".join(
+            f"{sample.n:,} values in {sample.starts_us.size:,} intervals" for sample in (one.pair.a, one.pair.b)
+        )
+        effect = f"A value of B is larger than one of A with probability {one.effect:.3f}."
+        spans = [Span(each.quantile, each.ratio, each.low, each.high, f"x {each.ratio:.3f}") for each in one.contrasts]
+        parts.append(
+            Part(
+                " ".join(value for _, value in one.pair.series if value) or "all",
+                [f"{sizes}. {effect}", *_calibration_text(known)],
+                _HEADS,
+                list(map(_row, one.contrasts)),
+                spans,
+                1.0,
+                1.0 + done.margin,
+            )
+        )
+    alone = [
+        f"{' '.join(value for _, value in pair.series if value) or 'all'}: only in {'A' if pair.b is None else 'B'}"
+        for pair in done.alone
+    ]
+    about = [f"A: {done.a.text} · B: {done.b.text}", f"{done.metric} · margin {done.margin:.3g}", *alone]
+    return study_page("Is B slower than A?", about, done.verdict, parts, done.notes)
 
 
 def _calibration_text(known: Calibrations) -> Iterator[str]:
@@ -230,6 +266,50 @@ def changes_json(found: Studied) -> str:
     )
 
 
+def changes_html(found: Studied) -> str:
+    """Return change points as a page, one part per series."""
+    from heliograph.monitor.history.studies.page import Part, Span, study_page
+
+    parts: dict[str, list[Change]] = {}
+    for one in found.changes:
+        parts.setdefault(" ".join(value for value in one.series.values() if value), []).append(one)
+    heads = ("day", "quantile", "before", "after", "after / before", "p", "what else changed")
+    drawn = [
+        Part(
+            name,
+            [],
+            heads,
+            [
+                [
+                    each.day,
+                    each.quantile.replace("_", "."),
+                    duration(each.before_ns),
+                    duration(each.after_ns),
+                    f"{each.ratio:.2f}",
+                    f"{each.p:.3f}",
+                    ", ".join(each.notes),
+                ]
+                for each in of
+            ],
+            [
+                Span(
+                    f"{each.day} {each.quantile.replace('_', '.')}",
+                    each.ratio,
+                    math.nan,
+                    math.nan,
+                    f"x {each.ratio:.2f}",
+                )
+                for each in of
+            ],
+            1.0,
+        )
+        for name, of in parts.items()
+    ]
+    about = [f"{found.series:,} series studied", *(f"too few days: {text}" for text in found.thin)]
+    verdict = f"{len(found.changes):,} in {len(parts):,} series" if parts else "no change"
+    return study_page("When did a latency change?", about, verdict, drawn, _unused(found))
+
+
 def change_lines(found: Studied) -> Iterator[str]:
     """Return change points as text."""
     from heliograph.monitor.history.studies.days import note_lines
@@ -263,6 +343,8 @@ def run_gate(args: argparse.Namespace) -> int:
 
 
 def _print(done: Study, args: argparse.Namespace) -> None:
+    if args.out:
+        write_report(study_html(done), args.out)
     for line in [study_json(done)] if args.json else study_text(done):
         print(line)
     sys.stdout.flush()

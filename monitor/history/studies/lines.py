@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "notes_json",
     "objective_lines",
     "objective_rows",
+    "objectives_html",
     "objectives_json",
     "series_name",
     "shown",
@@ -67,6 +69,21 @@ def objective_rows(judged: Sequence[Judged]) -> tuple[list[str], list[list[str]]
 def objective_lines(judged: Sequence[Judged]) -> Iterator[str]:
     """Return judged series as text."""
     yield from table(*objective_rows(judged))
+
+
+def objectives_html(judged: Sequence[Judged], objective: Objective, notes: Sequence[Note]) -> str:
+    """Return judged series as a page; the figure is the used part of the error budget."""
+    from heliograph.monitor.history.studies.page import Part, Span, study_page
+
+    heads, rows = objective_rows(judged)
+    spans = [
+        Span(row[0], one.budget_used, math.nan, math.nan, f"{one.budget_used:.2f} of the budget")
+        for one, row in zip(judged, rows, strict=True)
+    ]
+    missed = sum(not one.is_met for one in judged)
+    part = Part("Used part of the error budget", [], heads, rows, spans, 0.0, 1.0)
+    about = [f"{objective.target * 100:g} % of the messages within {duration(objective.limit_ns)}"]
+    return study_page("Latency objective", about, f"{missed} missed" if missed else "met", [part], notes)
 
 
 def _worst(one: Judged) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heliograph.monitor.history.actions import place
 
-__all__ = ["add_seed_and_json", "add_sides", "add_source", "add_study_options"]
+__all__ = ["add_seed_and_json", "add_sides", "add_source", "add_study_options", "page_option"]
 
 
 def add_study_options(parser: argparse.ArgumentParser, a: str, b: str) -> None:
@@ -42,9 +42,15 @@ def add_sides(parser: argparse.ArgumentParser, a: str, b: str) -> None:
 
 
 def add_seed_and_json(parser: argparse.ArgumentParser) -> None:
-    """Add the seed and ``--json``."""
+    """Add the seed, ``--json`` and ``--out``."""
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap; equal seeds, equal results")
     parser.add_argument("--json", action="store_true", help="one JSON object, durations in ns")
+    page_option(parser)
+
+
+def page_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--out``."""
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write an HTML page, one self-contained file")
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:

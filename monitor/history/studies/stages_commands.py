@@ -16,11 +16,13 @@ from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.actions import report_problems
 from heliograph.monitor.history.report.charts import duration
+from heliograph.monitor.history.report.writing import write_report
 from heliograph.monitor.history.studies.blame import HICCUPS
 from heliograph.monitor.history.studies.bootstrap import check_installed
 from heliograph.monitor.history.studies.days import Note, note_lines
 from heliograph.monitor.history.studies.lines import notes_json, series_name
 from heliograph.monitor.history.studies.objectives import parse_duration
+from heliograph.monitor.history.studies.page import Part, Span, study_page
 from heliograph.monitor.history.studies.samples import PAIR, Selection, parse_selection
 from heliograph.monitor.history.studies.sources import Source
 from heliograph.monitor.history.studies.stages import (
@@ -42,6 +44,7 @@ from heliograph.monitor.text import printable, table
 
 __all__ = ["run_stages"]
 
+_HEADS = ("stage", "A", "B", "change", "95 % interval", "share", "p99 A", "p99 B", "p", "verdict")
 SERIES = ("instance", "topic", "tag")
 OF_RECEIVERS = ("instance", "link", "stream", "host", "incarnation")
 """Labels of a receiver that its senders do not share."""
@@ -118,6 +121,8 @@ def run_stages(args: argparse.Namespace) -> int:
         notes,
         stops,
     )
+    if args.out:
+        write_report(_html(done), args.out)
     print(_json(done) if args.json else "\n".join(_lines(done)), flush=True)
     return 1 if report_problems(problems) else 0
 
@@ -164,8 +169,7 @@ def _lines(done: _Study) -> Iterator[str]:
         sizes = f"{one.a_messages:,} messages in {one.intervals[0]:,} intervals"
         yield f"{_name(one.series)}: {sizes}, and {one.b_messages:,} in {one.intervals[1]:,}; means per message"
         if one.whole is not None:
-            heads = ["stage", "A", "B", "change", "95 % interval", "share", "p99 A", "p99 B", "p", "verdict"]
-            yield from (line.rstrip() for line in table(heads, [_row(each) for each in (*one.stages, one.whole)]))
+            yield from (line.rstrip() for line in table(_HEADS, [_row(each) for each in (*one.stages, one.whole)]))
             yield from _calibration(one)
         yield printable(_sentence(one, done))
     for side, alone in (("A", done.only_a), ("B", done.only_b)):
@@ -233,6 +237,28 @@ def _verdict(done: _Study) -> str:
     if done.verdict != "slower":
         return done.verdict
     return f"slower: {done.b.text} in {', '.join(done.causes) or 'no stage that stands out'}"
+
+
+# -- page -------------------------------------------------------------------------------------------------------------
+
+
+def _html(done: _Study) -> str:
+    parts = []
+    for one in done.moved:
+        every = [] if one.whole is None else [*one.stages, one.whole]
+        spans = [Span(each.name, each.change_ns, each.low_ns, each.high_ns, _signed(each.change_ns)) for each in every]
+        said = [
+            _sentence(one, done) + ".",
+            f"{one.a_messages:,} messages in {one.intervals[0]:,} intervals, and {one.b_messages:,} in "
+            f"{one.intervals[1]:,}; means per message, which add.",
+            *(_calibration(one) if every else ()),
+        ]
+        margin = done.margin * one.whole.a_ns if one.whole is not None else math.nan
+        parts.append(Part(_name(one.series), said, _HEADS, list(map(_row, every)), spans, 0.0, margin))
+    about = [f"A: {done.a.text} · B: {done.b.text}", f"margin {done.margin:.3g} of the whole's mean"]
+    about += [f"{_name(series)}: only in A" for series in done.only_a]
+    about += [f"{_name(series)}: only in B" for series in done.only_b]
+    return study_page("Which stage moved?", about, _verdict(done), parts, done.notes)
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------------
