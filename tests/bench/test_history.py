@@ -19,6 +19,8 @@ def test_every_row_is_measured_on_equal_values(tmp_path: Path) -> None:
     assert all(row.seconds > 0 for row in rows)
     assert all(row.mib > 10 for row in rows)
     assert all(ratio > 0 for row in rows for ratio in row.ratios)
+    assert any(row.what.startswith("report of 1 days") for row in rows)
+    assert any("The page of the report has" in note for note in notes)
     assert "432,000 intervals" in notes[-1]
 
 
