@@ -153,6 +153,10 @@ live-fire: bootstrap ## real faults in a real fleet, through Prometheus and Aler
 pictures: bootstrap ## pictures of every live page, light, dark and at the width of a phone; refreshes deploy/images/live*.png
 	@$(PY) -m tests.dashboards.pictures deploy/images
 
+.PHONY: picture-study
+picture-study: bootstrap ## picture of a study's page; refreshes deploy/images/study.png
+	@$(PY) -m tests.history.picture
+
 .PHONY: clean
 clean: ## remove all that was made
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

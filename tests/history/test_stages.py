@@ -282,3 +282,11 @@ def test_the_hours_of_a_history_give_the_same_means(
     assert means[0] == pytest.approx(means[1])
     with pytest.raises(UserError, match="--interval 10: a history has hours, and nothing shorter than 3600 seconds"):
         run("stages", "--history", tmp_path, *sides, "--interval", "10")
+
+
+def test_the_picture_of_a_study_is_fresh(tmp_path: Path) -> None:
+    """`make picture-study` renews it."""
+    from tests.history import picture
+
+    found = dict(picture.texts(picture.PICTURE.read_bytes()))
+    assert found[b"page"] == picture.page_hash(picture.page(tmp_path))
