@@ -117,9 +117,8 @@ def _over_time(
         legend = [(one.name, one.detail, "") for one in drawn]
         legend += [(f"hiccups of {one.labels['host'] or one.labels['instance']}", "", "limit") for one in stops]
         yield f"<h3>{title}</h3>{shell.legend(legend)}{time_chart(lines, axis, title, marks)}"
-        shown = "of the instances shown, as lines with a sign: triangles are builds, dots restarts"
         about = [f"Broken where fewer than {MIN_TAIL} values lie beyond the percentile, and where hours are missing."]
-        about += [f"{len(events):,} changes {shown}."] if marks else []
+        about += [f"Upright lines are the last {len(marks)} changes: triangles builds, dots restarts."] if marks else []
         yield f"<p class='sub'>{html_text(' '.join(about))}</p>"
     if has_rate:
         rates = [_line(full(one), one.hours, clock, lambda hour: hour.per_second) for one in drawn]

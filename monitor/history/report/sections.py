@@ -10,7 +10,6 @@ from heliograph.monitor.history.report.charts import Bar, Track, bars, duration,
 from heliograph.monitor.history.report.figures import STACKED, Figures, MetricFigures, SeriesFigures, Stacked
 from heliograph.monitor.history.report.metric import Clock
 from heliograph.monitor.history.report.timeline import Event, gaps
-from heliograph.monitor.history.schema import PERCENTILES
 from heliograph.monitor.history.studies.calendar_page import calendar_card
 from heliograph.monitor.history.studies.lines import objective_rows
 from heliograph.monitor.page import shell
@@ -165,7 +164,7 @@ def calendars_card(figures: Figures) -> str:
              if 2 * sum(cell.percentiles[name] is not None for cell in one.week.values()) >= len(one.week)),
             "p50",
         )  # fmt: skip
-        cards.append(calendar_card(one, quantile if quantile in PERCENTILES else "p50", of="h3"))
+        cards.append(calendar_card(one, quantile, of="h3"))
     return (
         f"<section class='card'><h2>Days and hours of the week</h2><p class='sub'>"
         f"{html_text(figures.metrics[0].title)}, the {len(cards)} series with the worst 99.9 %; UTC. A darker cell is "
