@@ -1,19 +1,15 @@
-"""The Dash application: one timer in the browser, one store in the server, and plain functions between them.
+"""The Dash application: the pages, and the callbacks that answer to what a reader does.
 
-Every browser sends one request per interval. Each view is drawn once for all browsers (`easel.py`), so that the cost of
-drawing does not grow with their number. A request that arrives during a drawing waits for its result. The stamp of an
-answer names its drawing. The browser returns it with the next request, and gets what has changed since.
-
-The browser decides when to send the next request and whether the server answers: see `assets/state.js`.
-
-The address names the page and holds its state. `page_at` is the router: it makes the page of an address.
+The address names the page and holds its state. `page_at` is the router: it makes the page of an address. What changes
+on a page with each sample does not pass a callback: the server sends it (`push.py`, `updates.py`), and the browser
+applies it (`assets/updates.js`). `assets/state.js` opens the connection and judges it.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -21,7 +17,6 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
-from heliograph.dashboards.live.easel import Drawing, Easel
 from heliograph.dashboards.live.pages import (
     alerts,
     command,
@@ -35,17 +30,19 @@ from heliograph.dashboards.live.pages import (
 )
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
-from heliograph.dashboards.live.pages.head import PAGES, stamp, taken
+from heliograph.dashboards.live.pages.head import PAGES, stamp
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.pages.verdict import old, verdict
+from heliograph.dashboards.live.push import Streams, serve
 from heliograph.dashboards.live.recordings import Incident, NotARecording, Shelf
 from heliograph.dashboards.live.series import EVERYTHING
-from heliograph.dashboards.live.store import Store, View, status_of
+from heliograph.dashboards.live.store import Status, Store, View, status_of
+from heliograph.dashboards.live.updates import Followed, Updates, Values
 from heliograph.dashboards.live.uploads import NotALog, Uploads
 from heliograph.engine.catalogue.outside import outside
 from heliograph.monitor.flight.page import page as flight_page
 
-__all__ = ["create", "first_page", "page_at", "refresh"]
+__all__ = ["create", "first_page", "followed", "page_at"]
 
 _SELECTIONS = {
     "": ("groups", "kind"),
@@ -115,9 +112,10 @@ def page_at(
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings; None: there is none.
     """
-    view, now = store.view, clock()
-    status = status_of(view, now)
-    state = stamp(view, status, now)
+    store.look()
+    view = store.view
+    status = status_of(view, clock())
+    state = stamp(view, status)
     values, said = fields(search)
     if path == "/lab":
         chosen, more = lab.selection(values, view, uploads)
@@ -140,45 +138,68 @@ def page_at(
     return harmless(fleet.layout(view, state, verdict(view, status), choice, [*said, *more]))
 
 
-def _current(view: View, now_ns: int, prefix: str, drawing: Drawing | None = None) -> dict[str, Any]:
-    """Return the parts of the head that change with every answer."""
-    state = stamp(view, status_of(view, now_ns), now_ns)
-    if drawing is not None:
-        state["drawing"] = drawing.number
-    return {f"{prefix}stamp": state, f"{prefix}taken": taken(view)}
-
-
-def _shown(stamp: Any) -> Any:
-    """Return the number of the drawing that a browser shows, from the stamp of its last answer."""
-    return stamp.get("drawing") if isinstance(stamp, Mapping) else None
-
-
-def refresh(
-    store: Store,
-    easel: Easel[Choice],
-    choice: Choice,
-    shown: Any,
-    *,
-    clock: Callable[[], int] = time.time_ns,
-) -> dict[str, Any]:
-    """Return the update of a browser, by part.
+def followed(uploads: Uploads, control: Control | None, shelf: Shelf) -> Mapping[str, Followed]:
+    """Return the pages that follow the fleet, by address; every page shows at least how current it is.
 
     Args:
-        shown: Number of the drawing that the browser shows; None: it needs all parts.
+        uploads: The uploaded logs.
+        control: The gate of the commands; None: the server accepts none.
+        shelf: The flight recordings.
     """
-    store.need_alerts()
-    view, now = store.view, clock()
-    said = verdict(view, status_of(view, now))
-    drawing, changes = easel.update(view, choice, shown)
-    answer: dict[str, Any] = harmless(
-        {
-            **_current(view, now, "", drawing),
-            "verdict": fleet.verdict_parts(said),
-            "verdict-tone": f"verdict {said.tone}",
-            "verdict-spoken": said.announced,
-        }
-    )
-    return answer | dict(changes)
+
+    def lab_choice(view: View, values: Values) -> Hashable:
+        return lab.selection(values, view, uploads)[0]
+
+    def lab_parts(view: View, chosen: Any) -> Mapping[str, Any]:
+        return lab.parts(view, chosen, uploads)
+
+    def recordings(view: View, chosen: Any) -> Mapping[str, Any]:
+        return {"inc-recording": incident.options(shelf)}
+
+    def commands(view: View, chosen: Any) -> Mapping[str, Any]:
+        return command.parts(view, control) if control else {}
+
+    fleet_places = dict.fromkeys(PLACES, "children") | dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
+    found = {
+        "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict),
+        "/lab": Followed("lab-", lab.PLACES, lab_parts, lab_choice),
+        "/incident": Followed("inc-", {"inc-recording": "options"}, recordings),
+        "/control": Followed("act-", command.PLACES, commands),
+    }
+    return found | {path: _followed_one(one) for path, one in _OF_ONE.items()}
+
+
+def _first(values: Values, name: str) -> str:
+    return str((values.get(name) or [""])[0])
+
+
+def _fleet_choice(view: View, values: Values) -> Choice:
+    kind = _first(values, "kind")
+    return Choice(_first(values, "groups") or EVERYTHING, "topic" if kind == "topic" else "receiver")
+
+
+def _fleet_verdict(view: View, status: Status, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    said = verdict(view, status)
+    return {
+        "verdict.children": fleet.verdict_parts(said),
+        "verdict.className": f"verdict {said.tone}",
+        "verdict-spoken.children": said.announced,
+    }
+
+
+def _followed_one(one: _OfOne) -> Followed:
+    """A page of one object."""
+    page, prefix = one.page, one.prefix
+
+    def choose(view: View, values: Values) -> Hashable:
+        found: Hashable = page.Choice(*(_first(values, name.removeprefix(prefix)) for name in page.CHOICES))
+        return found
+
+    def age(view: View, status: Status, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        aged = old(state)
+        return {} if aged is None else {f"{prefix}verdict.children": aged}
+
+    return Followed(prefix, page.PLACES, page.parts, choose, one.need, age)
 
 
 def create(
@@ -186,6 +207,7 @@ def create(
     clock: Callable[[], int] = time.time_ns,
     control: Control | None = None,
     shelf: Shelf | None = None,
+    streams: Streams | None = None,
 ) -> Dash:
     """Create the application over a store that the caller starts and closes.
 
@@ -194,6 +216,7 @@ def create(
         clock: Wall clock in ns since 1970.
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings; None: only those that readers upload.
+        streams: Counts the streams of updates; None: a new count.
     """
     shelf = shelf or Shelf()
     app = Dash(
@@ -206,7 +229,6 @@ def create(
         suppress_callback_exceptions=True,  # otherwise the page would contain its layout twice
     )
     _stay_here(app)
-    easel: Easel[Choice] = Easel(fleet.parts)
     uploads = Uploads()
     app.layout = lambda: [dcc.Location(id="url", refresh=False), html.Div(id="page")]
 
@@ -214,111 +236,39 @@ def create(
     def on_address(path: str | None, search: str | None) -> Any:
         return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf)
 
-    outputs = {
-        "stamp": Output("stamp", "data"),
-        "verdict": Output("verdict", "children"),
-        "verdict-tone": Output("verdict", "className"),
-        "verdict-spoken": Output("verdict-spoken", "children"),
-        "taken": Output("taken", "children"),
-    }
-    properties = dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
-    outputs |= {place: Output(place, properties.get(place, "children")) for place in PLACES}
-
-    @app.callback(
-        output=outputs,
-        inputs={"_": Input("ask", "data"), "group": Input("groups", "value"), "kind": Input("kind", "value")},
-        state={"stamp": State("stamp", "data")},
-        prevent_initial_call=True,
-    )
-    def on_ask(_: int | None, group: str | None, kind: str | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
-        return refresh(store, easel, choice, _shown(stamp), clock=clock)
-
-    for one in _OF_ONE.values():
-        _add_one(app, store, clock, one)
-    _add_lab(app, store, uploads, clock)
-    _add_incident(app, store, shelf, clock)
-    _add_control(app, store, control, clock)
+    serve(app.server, store, Updates(store, followed(uploads, control, shelf), clock), streams)
+    _add_lab(app, store, uploads)
+    _add_incident(app, shelf)
+    if control is not None:
+        _add_control(app, control)
     for prefix, choices in _SELECTIONS.items():
-        _add_head(app, prefix, [Input(name, "value") for name in choices])
+        _add_head(app, prefix, [Input(name, "value", allow_optional=True) for name in choices])
     return app
 
 
 def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:
-    """Add the callbacks of a page that run in the browser: pause, timer, address."""
+    """Add the callbacks of a page that run in the browser: pause, and selections."""
     app.clientside_callback(
         ClientsideFunction("heliograph", "pause"),
-        Output(f"{prefix}tick", "disabled"),
         Output(f"{prefix}pause", "children"),
         Output(f"{prefix}pause", "aria-pressed"),
         Input(f"{prefix}pause", "n_clicks"),
     )
     app.clientside_callback(
-        ClientsideFunction("heliograph", "tick"),
-        Output(f"{prefix}ask", "data"),
-        Output(f"{prefix}state", "className"),
-        Output(f"{prefix}state-shape", "children"),
-        Output(f"{prefix}state-word", "children"),
-        Output(f"{prefix}state-reason", "children"),
-        Input(f"{prefix}tick", "n_intervals"),
-        Input(f"{prefix}tick", "disabled"),
-        State(f"{prefix}stamp", "data"),  # as an input it would delay the callback during a request
-    )
-    app.clientside_callback(
-        ClientsideFunction("heliograph", "address"),
+        ClientsideFunction("heliograph", "choose"),
         Output(f"{prefix}address-notes", "children"),
+        Input(f"{prefix}stamp", "id"),
         *choices,
-        prevent_initial_call=True,
     )
 
 
-def _add_one(app: Dash, store: Store, clock: Callable[[], int], one: _OfOne) -> None:
-    """Add the callback of a page of one object."""
-    page, prefix = one.page, one.prefix
-    verdict_place = f"{prefix}verdict"
-    easel: Easel[Any] = Easel(page.parts)
-
-    @app.callback(
-        output={name: Output(name, prop) for name, prop in page.PLACES.items()}
-        | {f"{prefix}stamp": Output(f"{prefix}stamp", "data"), f"{prefix}taken": Output(f"{prefix}taken", "children")},
-        inputs={"_": Input(f"{prefix}ask", "data"), "given": {name: Input(name, "value") for name in page.CHOICES}},
-        state={"stamp": State(f"{prefix}stamp", "data")},
-        prevent_initial_call=True,
-    )
-    def on_ask_of_one(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        one.need(store)
-        view, shown = store.view, _shown(stamp)
-        choice = page.Choice(*(str(given.get(name) or "") for name in page.CHOICES))
-        drawing, changes = easel.update(view, choice, shown)
-        answer = _current(view, clock(), prefix, drawing) | dict(changes)
-        aged = old(answer[f"{prefix}stamp"])
-        if aged is not None:
-            answer[verdict_place] = harmless(aged)
-        elif shown != drawing.number:  # whole, because the browser may show that the data is old
-            answer[verdict_place] = drawing.parts[verdict_place]
-        return answer
-
-
-def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]) -> None:
+def _add_lab(app: Dash, store: Store, uploads: Uploads) -> None:
     """Add the callbacks of the latency lab."""
-    easel: Easel[lab.Selection] = Easel(lambda view, chosen: lab.parts(view, chosen, uploads))
     values = [(name, "value") for name in lab.CHOICES]
 
     def selected(view: View, given: Mapping[str, Any]) -> lab.Selection:
         lists = {name.removeprefix("lab-"): value for name, value in given.items() if isinstance(value, list)}
         return lab.selection(lists, view, uploads)[0]
-
-    @app.callback(
-        output={name: Output(name, prop) for name, prop in lab.PLACES.items()}
-        | {"lab-stamp": Output("lab-stamp", "data"), "lab-taken": Output("lab-taken", "children")},
-        inputs={"_": Input("lab-ask", "data"), "given": {name: Input(name, prop) for name, prop in values}},
-        state={"stamp": State("lab-stamp", "data")},
-        prevent_initial_call=True,
-    )
-    def on_lab_ask(_: int | None, given: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        view = store.view
-        drawing, changes = easel.update(view, selected(view, given), _shown(stamp))
-        return _current(view, clock(), "lab-", drawing) | dict(changes)
 
     app.clientside_callback(
         ClientsideFunction("heliograph", "file"),
@@ -366,23 +316,8 @@ def _add_lab(app: Dash, store: Store, uploads: Uploads, clock: Callable[[], int]
         return {"content": text, "filename": f"latency-{moment}.{kind}", "type": "text/plain", "base64": False}
 
 
-def _add_incident(app: Dash, store: Store, shelf: Shelf, clock: Callable[[], int]) -> None:
+def _add_incident(app: Dash, shelf: Shelf) -> None:
     """Add the callbacks of the page of a flight recording."""
-
-    @app.callback(
-        output={
-            "inc-stamp": Output("inc-stamp", "data"),
-            "inc-taken": Output("inc-taken", "children"),
-            "inc-recording": Output("inc-recording", "options"),
-        },
-        inputs={"_": Input("inc-ask", "data")},
-        state={"listed": State("inc-recording", "options")},
-        prevent_initial_call=True,
-    )
-    def on_incident_ask(_: int | None, listed: Any) -> dict[str, Any]:
-        found = harmless(incident.options(shelf))
-        return _current(store.view, clock(), "inc-") | {"inc-recording": no_update if found == listed else found}
-
     moving = {"inc-line": "data", "inc-when": "children", "inc-values": "children", "inc-drawn": "data"}
     cursor = {f"inc-at-{name}": Output("inc-at", name) for name in ("min", "max", "value")}
 
@@ -475,27 +410,8 @@ def _empty(found: dict[str, Any]) -> dict[str, Any]:
     return {**harmless(found), "inc-values": [], "inc-when": "", "inc-drawn": None}
 
 
-def _add_control(app: Dash, store: Store, control: Control | None, clock: Callable[[], int]) -> None:
-    """Add the callbacks of the control page; without a gate the page has no form."""
-    places = command.PLACES if control else {}
-    easel: Easel[None] | None = Easel(lambda view, _: command.parts(view, control)) if control else None
-
-    @app.callback(
-        output={name: Output(name, prop) for name, prop in places.items()}
-        | {"act-stamp": Output("act-stamp", "data"), "act-taken": Output("act-taken", "children")},
-        inputs=Input("act-ask", "data"),
-        state=State("act-stamp", "data"),
-        prevent_initial_call=True,
-    )
-    def on_control_ask(_: int | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        view = store.view
-        if easel is None:
-            return _current(view, clock(), "act-")
-        drawing, changes = easel.update(view, None, _shown(stamp))
-        return _current(view, clock(), "act-", drawing) | dict(changes)
-
-    if control is None:
-        return
+def _add_control(app: Dash, control: Control) -> None:
+    """Add the callback of the form of commands."""
 
     @app.callback(
         output=(Output("act-said", "children"), Output("act-said", "className")),

@@ -7,7 +7,6 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from heliograph.dashboards.live.access import Access, content_policy, read_token, with_headers
 from heliograph.monitor.alerts import load_evaluator
@@ -21,18 +20,8 @@ from heliograph.monitor.commands.common import folder_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.web import AllowedHosts, guarded, is_loopback
 
-if TYPE_CHECKING:
-    from waitress.server import BaseWSGIServer
-
 __all__ = ["command"]
 
-_THREADS = 6
-_MOST_CONNECTIONS = 64
-_IDLE_SECONDS = 20
-_REQUEST_SECONDS = 5.0
-_HEAD_BYTES = 32 << 10
-_BODY_BYTES = 12 << 20
-"""A flight recording of 8 MiB as base64."""
 _EXAMPLE = """\
 examples:
   heliograph live
@@ -142,6 +131,7 @@ def _serve(args: argparse.Namespace) -> int:
         from heliograph.dashboards.live.app import create
         from heliograph.dashboards.live.control import Control
         from heliograph.dashboards.live.recordings import Shelf
+        from heliograph.dashboards.live.serving import listen
         from heliograph.dashboards.live.silences import Alertmanager
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
@@ -161,14 +151,20 @@ def _serve(args: argparse.Namespace) -> int:
         control = Control(command_token, lambda: store.found, store.record) if command_token else None
         app = create(store, control=control, shelf=shelf)
         checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
-        server = _listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
+        server = listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
+
+        def end(number: int, _: FrameType | None) -> None:
+            store.end()  # first, because the server waits for its streams
+            raise SystemExit(0)
+
         store.start()
         alerts.start()
         try:
             shown = f"[{host}]" if ":" in host else host
             print(f"heliograph live on http://{shown}:{port}/, reading {store.view.place}; stop with Ctrl-C")
             sys.stdout.flush()
-            signal.signal(signal.SIGTERM, _end)
+            signal.signal(signal.SIGTERM, end)
+            signal.signal(signal.SIGINT, end)
             server.run()
         finally:
             server.close()
@@ -189,62 +185,9 @@ def _folders(args: argparse.Namespace) -> list[Path]:
     return [*([] if args.collect else [folder_of(args)]), *args.recordings]
 
 
-def _end(number: int, _: FrameType | None) -> None:
-    raise SystemExit(0)
-
-
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UserError(f"--listen {text!r} is not HOST:PORT, for example 127.0.0.1:8050")
     return host, int(port)
-
-
-def _listen(application: object, host: str, port: int) -> BaseWSGIServer:
-    import time
-
-    from waitress.channel import HTTPChannel
-    from waitress.server import create_server
-
-    class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
-        """A connection with a time limit for each request, however slowly it arrives."""
-
-        _began: float | None = None
-
-        def received(self, data: bytes) -> bool:
-            """Process received data."""
-            taken = bool(super().received(data))
-            now = time.monotonic()
-            if self.request is None:
-                self._began = None
-            elif self._began is None:
-                self._began = now
-            elif now - self._began > _REQUEST_SECONDS:
-                self.will_close = True
-            return taken
-
-    try:
-        server = create_server(
-            application,
-            host=host,
-            port=port,
-            threads=_THREADS,
-            ident=None,
-            connection_limit=_MOST_CONNECTIONS,
-            channel_timeout=_IDLE_SECONDS,
-            cleanup_interval=5,
-            max_request_header_size=_HEAD_BYTES,
-            max_request_body_size=_BODY_BYTES,
-        )
-        server.channel_class = Channel
-        return server
-    except OSError as error:
-        import errno
-
-        if error.errno == errno.EADDRINUSE:
-            raise UserError(
-                f"port {port} on {host} is in use; stop the program that uses it, or choose another port: "
-                f"--listen {host}:{port + 1}"
-            ) from None
-        raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

@@ -1,7 +1,19 @@
-"""The difference between two drawings of a part of the page, as a patch that Dash applies in the browser.
+"""The difference between two drawings of a part of the page, as operations that the browser applies to what it holds.
 
 Most of a view is equal to the view before: a curve has one more point and has lost its oldest, a table has other
-figures in the same rows. A patch has only what changed.
+figures in the same rows. A difference has only what changed. `assets/updates.js` applies it.
+
+A difference is one of::
+
+    {"set": VALUE}           the whole part
+    {"do": [OPERATION, ...]} operations, in this order
+
+    [PATH, "set", KEY, VALUE]    an item of the dictionary or list at PATH
+    [PATH, "delete", KEY]        an item of a dictionary
+    [PATH, "extend", VALUES]     values after the last of a list
+    [PATH, "drop", COUNT]        the first values of a list
+
+A path is a list of keys and indices from the part downwards.
 """
 
 from __future__ import annotations
@@ -11,13 +23,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dash import Patch, no_update
+__all__ = ["Difference", "difference", "plain"]
 
-__all__ = ["difference", "plain"]
+Difference = Mapping[str, Any]
 
 _MOST_MOVED: Final = 16
 """Largest number of points by which a curve is found to have moved, after missed views."""
 _Path = tuple[str | int, ...]
+_Operations = list[list[Any]]
 _NUMBERS: Final = frozenset({float, int, type(None)})
 _WORDS: Final = frozenset({str, int, type(None)})
 
@@ -50,51 +63,45 @@ def plain(part: Any) -> Any:
     raise TypeError(f"a part of the page has a {type(part).__name__}, which JSON does not have")
 
 
-def difference(before: Any, after: Any) -> Any:
-    """Return the update that makes `before` of a browser `after`: nothing, a patch, or `after` itself.
+def difference(before: Any, after: Any) -> Difference | None:
+    """Return what makes `before` of a browser `after`; None: nothing.
 
     Args:
-        before: What the browser shows, as JSON values (see `plain`).
-        after: What it shall show.
-
-    Returns:
-        `dash.no_update`, a `dash.Patch`, or `after` where that is shorter.
+        before: What the browser holds, as JSON values (see `plain`).
+        after: What it shall hold.
     """
     if before == after:
-        return no_update
-    if type(before) is not type(after) or not isinstance(after, dict | list):
-        return after
-    patch = Patch()
-    if not _compare(patch, (), before, after):
-        return after
-    return patch if _size(patch.to_plotly_json()) < _size(after) else after
+        return None
+    found: _Operations = []
+    is_alike = type(before) is type(after) and isinstance(after, dict | list)
+    if is_alike and _compare(found, (), before, after) and _size(found) < _size(after):
+        return {"do": found}
+    return {"set": after}
 
 
-def _compare(patch: Patch, path: _Path, before: Any, after: Any) -> bool:
+def _compare(found: _Operations, path: _Path, before: Any, after: Any) -> bool:
     """Add what differs below a path; return False where only the whole value can be replaced."""
     if isinstance(before, dict) and isinstance(after, dict) and _is_the_same_thing(before, after):
-        for name in before.keys() - after.keys():
-            del _at(patch, path)[name]
+        found += [[path, "delete", name] for name in before.keys() - after.keys()]
         for name, value in after.items():
-            if name in before and (before[name] == value or _compare(patch, (*path, name), before[name], value)):
+            if name in before and (before[name] == value or _compare(found, (*path, name), before[name], value)):
                 continue
-            _at(patch, path)[name] = value
+            found.append([path, "set", name, value])
         return True
     if not isinstance(before, list) or not isinstance(after, list) or not before or not after:
         return False
     if (moved := _moved(before, after)) is not None:
-        curve = _at(patch, path)
         if added := after[len(before) - moved :]:
-            curve.extend(added)
-        for _ in range(moved):
-            del curve[0]
+            found.append([path, "extend", added])
+        if moved:
+            found.append([path, "drop", moved])
         return True
     changed = [place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
     if len(before) != len(after) or (_is_curve(after) and len(changed) * 8 > len(after)):
         return False
     for place in changed:
-        if not _compare(patch, (*path, place), before[place], after[place]):
-            _at(patch, path)[place] = after[place]
+        if not _compare(found, (*path, place), before[place], after[place]):
+            found.append([path, "set", place, after[place]])
     return True
 
 
@@ -115,12 +122,6 @@ def _moved(before: Sequence[Any], after: Sequence[Any]) -> int | None:
         if before[moved:] == after[: len(before) - moved]:
             return moved
     return None
-
-
-def _at(patch: Patch, path: _Path) -> Patch:
-    for step in path:
-        patch = patch[step]
-    return patch
 
 
 def _size(value: Any) -> int:

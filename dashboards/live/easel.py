@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from heliograph.dashboards.live.differences import difference, plain
+from heliograph.dashboards.live.differences import Difference, difference, plain
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.store import View
 
-__all__ = ["Drawing", "Easel"]
+__all__ = ["Drawing", "Easel", "Update"]
 
 _Choice = TypeVar("_Choice", bound=Hashable)
 
 _MOST_CHOICES = 32
 _MOST_SHOWN = 16
 """Drawings that are kept for browsers that show them; one that shows an older drawing gets a whole one."""
+
+
+class Update(NamedTuple):
+    """What makes a browser show a drawing."""
+
+    before: int | None
+    """Number of the drawing that it changes; None: any, because it has all parts."""
+    changes: Mapping[str, Difference]
+    """By part; a part that is equal is left out."""
+    text: str
+    """The changes as JSON, written once for all browsers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +44,21 @@ class Drawing:
     """Number of the view."""
     parts: Mapping[str, Any]
     """By id, as JSON values."""
-    _changes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    _updates: dict[int | None, Update] = field(default_factory=dict)
     """By the number of the drawing that a browser shows: browsers mostly show the same."""
 
-    def changes(self, shown: Drawing) -> Mapping[str, Any]:
-        """Return by id what makes the parts of `shown` those of this drawing."""
-        found = self._changes.get(shown.number)
+    def update(self, shown: Drawing | None) -> Update:
+        """Return what makes a browser that shows `shown` show this drawing; None: it shows nothing yet."""
+        before = shown.number if shown is not None else None
+        found = self._updates.get(before)
         if found is None:
-            found = {name: difference(shown.parts.get(name), part) for name, part in self.parts.items()}
-            self._changes[shown.number] = found
+            if shown is None:
+                changes: dict[str, Difference] = {name: {"set": part} for name, part in self.parts.items()}
+            else:
+                compared = ((name, difference(shown.parts.get(name), part)) for name, part in self.parts.items())
+                changes = {name: change for name, change in compared if change is not None}
+            found = Update(before, changes, json.dumps(changes, separators=(",", ":")))
+            self._updates[before] = found
         return found
 
 
@@ -74,8 +92,8 @@ class Easel(Generic[_Choice]):
                 self._shown.popitem(last=False)
             return done
 
-    def update(self, view: View, choice: _Choice, shown: Any) -> tuple[Drawing, Mapping[str, Any]]:
-        """Return the drawing of a view with a choice, and the update by part for a browser.
+    def update(self, view: View, choice: _Choice, shown: Any) -> tuple[Drawing, Update]:
+        """Return the drawing of a view with a choice, and what makes a browser show it.
 
         Args:
             view: The view.
@@ -84,5 +102,4 @@ class Easel(Generic[_Choice]):
         """
         newest = self.drawing(view, choice)
         with self._lock:
-            before = self._shown.get(shown) if isinstance(shown, int) else None
-            return newest, newest.parts if before is None else newest.changes(before)
+            return newest, newest.update(self._shown.get(shown) if isinstance(shown, int) else None)

@@ -1,8 +1,9 @@
 """The store behind every open page: a sampler thread fills it, pages read immutable views of it.
 
-One thread takes one snapshot per interval for all browsers. The store is bounded: points of the last minutes (histogram
-cells only of the last minute) and the newest events. After a failed sample the last view stays, with the error; the
-page then shows the age of its data.
+One thread takes one snapshot per interval for all browsers, and wakes those who wait for it. While nobody looks, it
+takes one per second at most. The store is bounded: points of the last minutes (histogram cells only of the last minute)
+and the newest events. After a failed sample the last view stays, with the error; the page then shows the age of its
+data.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ KEPT_CELLS = 60
 KEPT_EVENTS = 200
 _STAGES_SECONDS = 60.0
 """Time that the stages are read after the last page that needed them."""
+_LOOKED_SECONDS = 10.0
+"""Time that somebody counts as looking after his last request."""
+_IDLE_INTERVAL = 1.0
+"""Shortest time between two samples while nobody looks: the history needs no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,11 @@ class Store:
         self._recorded: SimpleQueue[Event] = SimpleQueue()
         self._view = View(interval=interval, place=place, alerts=alerts.board if alerts else None)
         self._stages_until = 0.0
-        self._stopping = threading.Event()
+        self._looked = time.monotonic()
+        self._news = threading.Condition()
+        self._awake = threading.Event()
+        """Set when somebody begins to look, and at the end."""
+        self._is_closed = False
         self._thread: threading.Thread | None = None
 
     @property
@@ -192,6 +201,29 @@ class Store:
         always = HISTOGRAMS | STORE_HISTOGRAMS
         return always | STAGE_HISTOGRAMS if time.monotonic() < self._stages_until else always
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether sampling has ended."""
+        return self._is_closed
+
+    def look(self) -> None:
+        """Sample at the full rate for some seconds from now, because somebody looks."""
+        before, self._looked = self._looked, time.monotonic()
+        if self._looked - before > _LOOKED_SECONDS:
+            self._awake.set()
+
+    def wait(self, sequence: int, seconds: float) -> View:
+        """Return the newest view as soon as it is another one, or after a time; counts as looking.
+
+        Args:
+            sequence: Number of the view that the caller has.
+            seconds: Longest time to wait.
+        """
+        self.look()
+        with self._news:
+            self._news.wait_for(lambda: self._view.sequence != sequence, seconds)
+        return self._view
+
     def need_stages(self) -> None:
         """Read the histograms of the stages for a minute from now."""
         self._stages_until = time.monotonic() + _STAGES_SECONDS
@@ -206,12 +238,21 @@ class Store:
         self._recorded.put(event)
 
     def take(self) -> View:
-        """Take one sample and make it the newest view."""
+        """Take one sample, make it the newest view, and wake those who wait for one."""
+        self.show(self._taken())
+        return self._view
+
+    def show(self, view: View) -> None:
+        """Make a view the newest one."""
+        with self._news:
+            self._view = view
+            self._news.notify_all()
+
+    def _taken(self) -> View:
         try:
             now = self._sample()
         except Exception as error:  # the page must survive any error of a sample and show it
-            self._view = replace(self._view, sequence=self._view.sequence + 1, trouble=f"sampling failed: {error}")
-            return self._view
+            return replace(self._view, sequence=self._view.sequence + 1, trouble=f"sampling failed: {error}")
         before, self._before = self._before, now
         rows = tuple(receivers(before, now, self._watcher))
         known = tuple(worst(receivers_of(now, before)))
@@ -227,7 +268,7 @@ class Store:
             self._events.appendleft(self._recorded.get())
         if self._alerts is not None:
             self._alerts.feed(now)
-        self._view = replace(
+        return replace(
             self._view,
             sequence=self._view.sequence + 1,
             time_ns=now.time_ns,
@@ -246,7 +287,6 @@ class Store:
             absence="" if now.instances or self._absence is None else self._absence(),
             alerts=self._alerts.board if self._alerts is not None else None,
         )
-        return self._view
 
     def start(self) -> None:
         """Take the first sample, so that the first page is not empty, then continue on a thread."""
@@ -254,15 +294,26 @@ class Store:
         self._thread = threading.Thread(target=self._run, name="heliograph-live-sampler", daemon=True)
         self._thread.start()
 
+    def end(self) -> None:
+        """Let the thread and the streams end; does not wait for them."""
+        self._is_closed = True
+        self._awake.set()
+
     def close(self) -> None:
         """Stop sampling; returns when the thread has ended."""
-        self._stopping.set()
+        self.end()
         if self._thread is not None:
             self._thread.join(timeout=5.0)
 
     def _run(self) -> None:
-        interval = self._view.interval
-        due = time.monotonic() + interval
-        while not self._stopping.wait(max(0.0, due - time.monotonic())):
-            self.take()
+        due = time.monotonic()
+        while not self._is_closed:
+            interval = self._view.interval
+            if time.monotonic() - self._looked > _LOOKED_SECONDS:
+                interval = max(interval, _IDLE_INTERVAL)
             due = max(due + interval, time.monotonic())  # moments missed by a slow sample are skipped
+            if self._awake.wait(max(0.0, due - time.monotonic())):
+                self._awake.clear()
+                due = time.monotonic()
+            if not self._is_closed:
+                self.take()

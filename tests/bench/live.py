@@ -5,15 +5,15 @@
 
 `heliograph live` runs as its own process over written segments in which every record and histogram of level 2 moves
 each second. Its CPU time comes from /proc, so the browser and the process that moves the segments are not counted. The
-ten readers request updates as browsers do; the browser is Chromium and shows the Fleet page.
+ten readers have streams of updates as browsers do; the browser is Chromium and shows the Fleet page.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
-import json
+import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -23,7 +23,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.bench.bench_scrape import Engines, Fleet, cpu_seconds, segments, size_mb
 from tests.bench.report import machine, put_section
@@ -48,6 +47,10 @@ class Figures:
     rss_mb: float
     update_kb: float
     """Median size of an update."""
+    delay_ms: float
+    """Median time from a change in the segments to its message at a reader, with four samples a second."""
+    longest_ms: float
+    """The longest of them."""
     script_ms: float | None
     """Script time of the browser per update; None without a browser."""
     task_ms: float | None
@@ -57,49 +60,55 @@ class Figures:
 
 
 class Reader:
-    """One reader of the Fleet page, as its browser requests updates."""
+    """One reader of the Fleet page with a stream of updates, as its browser has."""
 
-    def __init__(self, port: int) -> None:
-        """Connect; the first update has all parts."""
-        self._link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        self._stamp: Any = None
-        dependencies = json.loads(self._answer("GET", "/_dash-dependencies"))
-        (self._output,) = [item["output"] for item in dependencies if item["output"].startswith("..stamp.data.")]
-        self._origin = {"Origin": f"http://127.0.0.1:{port}", "Content-Type": "application/json"}
+    def __init__(self, port: int, name: str) -> None:
+        """Open the stream; its first message has all parts.
 
-    def _answer(self, method: str, path: str, body: str | None = None, **headers: str) -> bytes:
-        self._link.request(method, path, body, headers)
-        answer = self._link.getresponse()
-        text = answer.read()
-        if answer.status != 200:
-            raise SystemExit(f"bench-live: {path} answers {answer.status}: {text[:200]!r}")
-        return text
+        Args:
+            port: Port of the server.
+            name: Name of the browser.
+        """
+        self._link = socket.create_connection(("127.0.0.1", port), 30)
+        self._link.sendall(f"GET /live/stream?path=/&browser={name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        self.messages: list[tuple[float, int, bool]] = []
+        """Arrival by the monotonic clock, bytes, and whether parts changed."""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
 
-    def update(self) -> int:
-        """Get one update; return its bytes."""
-        places = [place.rpartition(".") for place in self._output.strip(".").split("...")]
-        given = {"ask": ("data", 1), "groups": ("value", "all"), "kind": ("value", "receiver")}
-        body = {
-            "output": self._output,
-            "outputs": [{"id": place, "property": name} for place, _, name in places],
-            "inputs": [{"id": place, "property": name, "value": value} for place, (name, value) in given.items()],
-            "state": [{"id": "stamp", "property": "data", "value": self._stamp}],
-            "changedPropIds": ["ask.data"],
-        }
-        text = self._answer("POST", "/_dash-update-component", json.dumps(body), **self._origin)
-        self._stamp = json.loads(text)["response"]["stamp"]["data"]
-        return len(text)
+    def _read(self) -> None:
+        with self._link.makefile("rb") as lines, contextlib.suppress(OSError):  # the end
+            if (status := lines.readline()) != b"HTTP/1.1 200 OK\r\n":
+                raise SystemExit(f"bench-live: /live/stream answers {status!r}")
+            for line in lines:
+                if line.startswith(b"data: "):
+                    self.messages.append((time.monotonic(), len(line), not line.rstrip().endswith(b'"parts":{}}')))
 
     def close(self) -> None:
         """Disconnect."""
+        with contextlib.suppress(OSError):
+            self._link.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)
         self._link.close()
 
 
 @contextlib.contextmanager
-def _server(folder: Path, port: int) -> Iterator[int]:
-    """Run the live page; yields its process id."""
+def _readers(port: int) -> Iterator[list[Reader]]:
+    """Ten readers."""
+    found: list[Reader] = []
+    try:
+        found += [Reader(port, f"bench-{number}") for number in range(READERS)]
+        yield found
+    finally:
+        for reader in found:
+            reader.close()
+
+
+@contextlib.contextmanager
+def _server(folder: Path, port: int, interval: float = 1.0) -> Iterator[int]:
+    """Run the live page with samples at an interval in seconds; yields its process id."""
     command = [sys.executable, "-m", "heliograph.monitor.cli", "live", "--segments", str(folder)]
-    command += ["--listen", f"127.0.0.1:{port}"]
+    command += ["--listen", f"127.0.0.1:{port}", "--interval", str(interval)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -128,14 +137,26 @@ def _moving(engines: Engines) -> Iterator[None]:
         thread.join()
 
 
-def _share(pid: int, seconds: float, readers: Sequence[Reader] = ()) -> tuple[float, list[int]]:
-    """Return CPU seconds per second of a process while readers request one update a second, and the bytes of those."""
-    sizes: list[int] = []
+def _share(pid: int, seconds: float) -> float:
+    """Return CPU seconds per second of a process."""
     began, began_cpu = time.monotonic(), cpu_seconds(pid)
-    for second in range(1, round(seconds) + 1):
-        sizes += [reader.update() for reader in readers]
-        time.sleep(max(0.0, began + second - time.monotonic()))
-    return (cpu_seconds(pid) - began_cpu) / (time.monotonic() - began), sizes
+    time.sleep(seconds)
+    return (cpu_seconds(pid) - began_cpu) / (time.monotonic() - began)
+
+
+def _delays(folder: Path, engines: Engines, seconds: float) -> list[float]:
+    """Return the milliseconds from a change in the segments to its message at a reader, with four samples a second."""
+    found: list[float] = []
+    port = free_port()
+    with _server(folder, port, 0.25), _readers(port) as readers:
+        time.sleep(WARM_SECONDS)
+        for _ in range(round(seconds)):
+            engines.move()
+            moved = time.monotonic()
+            time.sleep(0.9 + random.random() / 5)  # not in step with the samples
+            for reader in readers:
+                found += [1e3 * (at - moved) for at, _, is_new in reader.messages if at > moved and is_new][:1]
+    return found
 
 
 def _browser(url: str, seconds: float) -> tuple[float, float, float] | None:
@@ -175,20 +196,19 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
         engines = Engines(folder, fleet)
         port = free_port()
         with _moving(engines), _server(folder, port) as pid:
-            _share(pid, WARM_SECONDS)
-            alone, _ = _share(pid, seconds)
-            readers = [Reader(port) for _ in range(READERS)]
-            try:
-                _share(pid, WARM_SECONDS, readers)
-                read, sizes = _share(pid, seconds, readers)
-            finally:
-                for reader in readers:
-                    reader.close()
+            time.sleep(WARM_SECONDS)
+            alone = _share(pid, seconds)
+            with _readers(port) as readers:
+                time.sleep(WARM_SECONDS)
+                began = time.monotonic()
+                read = _share(pid, seconds)
+                found = [message for reader in readers for message in reader.messages if message[0] > began]
             rss = size_mb(pid)
             script, task, heap = _browser(f"http://127.0.0.1:{port}/", seconds) or (None, None, None)
-    # A reader that comes before the next sample gets the stamp only.
-    sent = [size for size in sizes if size > 2_000] or sizes
-    return Figures(fleet, alone, read, rss, statistics.median(sent) / 1e3, script, task, heap)
+        delays = _delays(folder, engines, seconds)
+    update_kb = statistics.median(size for _, size, is_new in found if is_new) / 1e3
+    seen = (statistics.median(delays), max(delays))
+    return Figures(fleet, alone, read, rss, update_kb, *seen, script, task, heap)
 
 
 def section(found: Sequence[Figures]) -> str:
@@ -204,13 +224,13 @@ def section(found: Sequence[Figures]) -> str:
         f"`make bench-live`, {facts['date']}, {facts['processor']}. One sample a second,",
         f"in which every record and histogram of level 2 moves; the Fleet page; {READERS} readers, then a Chromium.",
         "",
-        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | kB of an update | script ms | with layout ms "
+        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | kB of an update | seen after ms, 4 Hz | script ms | with layout ms "
         "| heap MB |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {one.fleet.size:,} ({one.fleet.topics} x {one.fleet.receivers}) | {one.alone:.1%} | {one.read:.1%} "
-        f"| {one.rss_mb:.0f} | {one.update_kb:.1f} | {shown(one.script_ms)} | {shown(one.task_ms)} "
+        f"| {one.rss_mb:.0f} | {one.update_kb:.1f} | {one.delay_ms:.0f} (at most {one.longest_ms:.0f}) | {shown(one.script_ms)} | {shown(one.task_ms)} "
         f"| {shown(one.heap_mb)} |"
         for one in found
     ]

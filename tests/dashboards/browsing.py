@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.dashboards.live.capture import FLAGS, browser
+from heliograph.dashboards.live.serving import listen
+from heliograph.dashboards.live.store import Store
 from tests.fleet import sample_fleet
 from tests.incidents import keep_incident
 from tests.ports import free_port
 
-__all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "seen", "served", "start", "until"]
+__all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "live", "seen", "served", "start", "until"]
 
 
 class Running:
@@ -73,6 +75,21 @@ def served(folder: Path, *more: str, **tokens: str) -> Iterator[Running]:
         yield page
     finally:
         page.close()
+
+
+@contextlib.contextmanager
+def live(application: Any, store: Store, port: int = 0) -> Iterator[str]:
+    """The server of the live page in this process, over a store that the test moves on; yields its address."""
+    server = listen(application, "127.0.0.1", port)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}/"
+    finally:
+        store.end()
+        server.task_dispatcher.shutdown()
+        server.close()
+        thread.join(10)
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:

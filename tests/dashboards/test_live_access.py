@@ -56,7 +56,14 @@ def locked(fleet: Fleet) -> Page:
     return Page(fleet, TOKEN)
 
 
-PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/state.js", "/_dash-component-suites/dash/deps/x.js")
+PATHS = (
+    "/",
+    "/live/view",
+    "/_dash-layout",
+    "/_dash-dependencies",
+    "/assets/state.js",
+    "/_dash-component-suites/dash/deps/x.js",
+)
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/nowhere"])
@@ -114,7 +121,7 @@ def test_other_methods_are_refused(method: str, page: Page) -> None:
     assert page.ask("/", method, headers=OWN).status_code == 405
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, "/live/stream"])
 def test_without_the_token_nothing_is_shown(path: str, locked: Page) -> None:
     answer = locked.ask(path)
     assert answer.status_code == 401

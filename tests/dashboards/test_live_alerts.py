@@ -28,9 +28,8 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from tests.dashboards.alertmanagers import SILENCE, answer, manager
 from tests.dashboards.browsing import addresses, seen, served, until
-from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked, message
 from tests.fleet import STREAM
 
 timeline = checked(charts.timeline)
@@ -237,14 +236,12 @@ def test_the_fleet_counts_the_firing_alerts_and_opens_their_page(running: Fleet)
 
 
 def test_an_answer_has_the_whole_page_and_old_data_says_so(running: Fleet) -> None:
-    app = create(running.store, lambda: running.now_ns)
-    client = app.server.test_client()
-    given = {"al-alert.value": "HeliographB", "al-show.value": None}
-    sent = call(running, client, "..al-verdict", given, {"al-stamp.data": None}, "al-ask.data")
-    assert set(alerts.PLACES) < set(sent)
+    client = create(running.store, lambda: running.now_ns).server.test_client()
+    sent = message(client, "/alerts", alert="HeliographB")
+    assert {f"{place}.{name}" for place, name in alerts.PLACES.items()} == set(sent["parts"])
     running.now_ns += 60 * SECOND
-    sent = call(running, client, "..al-verdict", given, {"al-stamp.data": None}, "al-ask.data")
-    assert "The data on this page is old" in str(sent["al-verdict"])
+    sent = message(client, "/alerts", alert="HeliographB")
+    assert "The data on this page is old" in str(sent["now"]["al-verdict.children"])
 
 
 # Figure

@@ -21,9 +21,8 @@ from heliograph.dashboards.live.store import View
 from heliograph.dashboards.live.uploads import Uploads
 from heliograph.engine import catalogue
 from heliograph.monitor.model import Event, Health, Snapshot
-from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked, message
 from tests.fleet import RATE, RATE_DECIDED, STREAM
 
 control = checked(charts.control)
@@ -302,13 +301,10 @@ def test_old_data_is_called_old_before_anything_else(running: Fleet) -> None:
     assert text(verdict) == "The data on this page is old last sample 40 s ago"
 
 
-def test_the_callback_answers_over_http(running: Fleet) -> None:
+def test_the_page_is_followed_over_http(running: Fleet) -> None:
     client = create(running.store, lambda: running.now_ns).server.test_client()
-    chosen = {"cc-stream.value": STREAM}
-    found = call(running, client, "..cc-verdict", chosen | {"cc-ask.data": 1}, {}, "cc-stream.value")
-    assert found["cc-axis"]["figure"]["data"]
-    seen = {"cc-stamp.data": found["cc-stamp"]["data"]}
-    again = call(running, client, "..cc-verdict", chosen | {"cc-ask.data": 2}, seen, "cc-ask.data")
-    assert set(again) == {"cc-stamp", "cc-taken"}
-    odd = {"cc-stream.value": {"a": 1}, "cc-ask.data": 3}
-    assert call(running, client, "..cc-verdict", odd, {}, "cc-stream.value")["cc-verdict"]
+    found = message(client, "/congestion", stream=STREAM)
+    assert found["parts"]["cc-axis.figure"]["set"]["data"]
+    again = message(client, "/congestion", found["drawing"], stream=STREAM)
+    assert (again["before"], again["parts"]) == (found["drawing"], {})
+    assert message(client, "/congestion", stream="no stream")["parts"]["cc-verdict.children"]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from dash import Patch, html, no_update
-from flask import Response, request
+from dash import html
 from hypothesis import given
 from hypothesis import strategies as st
-from waitress.server import create_server
 
 from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.differences import difference, plain
@@ -25,7 +23,8 @@ from heliograph.dashboards.live.figure import Figure
 from heliograph.dashboards.live.pages.fleet import GRAPHS, Choice, parts
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.store import Store, View
-from tests.dashboards.browsing import seen, until
+from heliograph.dashboards.live.updates import Message, Updates
+from tests.dashboards.browsing import live, seen, until
 from tests.dashboards.views import SECOND, Fleet
 
 DIGITS = st.integers(0, 9)
@@ -37,22 +36,24 @@ JSON = st.recursive(
 
 
 def applied(shown: Any, update: Any) -> Any:
-    """Do as the browser does with an update (patchHandlers of dash-renderer)."""
-    if update is no_update:
+    """Do as the browser does with a difference (`assets/updates.js`)."""
+    if update is None:
         return shown
-    if not isinstance(update, Patch):
-        return update
+    if "set" in update:
+        return update["set"]
     shown = json.loads(json.dumps(shown))
-    for operation in json.loads(json.dumps(update.to_plotly_json()))["operations"]:
-        *path, last = operation["location"]
+    for operation in json.loads(json.dumps(update["do"])):
+        path, what, *more = operation
         inner = reduce(lambda found, step: found[step], path, shown)
-        match operation["operation"]:
-            case "Assign":
-                inner[last] = operation["params"]["value"]
-            case "Delete":
-                del inner[last]
-            case "Extend":
-                inner[last] += operation["params"]["value"]
+        match what:
+            case "set":
+                inner[more[0]] = more[1]
+            case "delete":
+                del inner[more[0]]
+            case "extend":
+                inner += more[0]
+            case "drop":
+                del inner[: more[0]]
             case other:
                 raise AssertionError(other)
     return shown
@@ -70,16 +71,18 @@ def test_a_curve_that_moves_sends_its_new_points_only(curve: list[int], gone: in
     before, after = {"data": [{"y": curve}] * 3}, {"data": [{"y": [*curve[gone:], *new]}] * 3}
     update = difference(before, after)
     assert applied(before, update) == after
-    if isinstance(update, Patch):
-        sent = [item["params"]["value"] for item in update._operations if item["operation"] == "Extend"]
+    if update is not None and "do" in update:
+        sent = [operation[2] for operation in update["do"] if operation[1] == "extend"]
         assert all(len(values) <= gone + len(new) for values in sent)
 
 
 def test_a_trace_of_another_name_is_replaced_with_what_a_reader_hid_of_it() -> None:
     old = {"data": [{"type": "scatter", "name": "a", "y": list(range(90))}, {"name": "b", "y": list(range(90))}]}
     new = {"data": [{"type": "scatter", "name": "c", "y": list(range(90))}, {"name": "b", "y": list(range(90))}]}
-    (operation,) = difference(old, new)._operations
-    assert operation["location"] == ["data", 0]
+    update = difference(old, new)
+    assert update is not None
+    ((path, what, place, trace),) = update["do"]
+    assert (path, what, place, trace["name"]) == (("data",), "set", 0, "c")
 
 
 def test_what_is_drawn_becomes_plain_values() -> None:
@@ -96,25 +99,23 @@ def test_a_browser_follows_a_fleet_by_differences_and_gets_less_than_whole_views
     easel: Easel[Choice] = Easel(parts)
     moments = [fleet.at(moment) for moment in range(4)]
     views = [replace(moments[3], sequence=10 + count, points=moments[3].points * count) for count in range(20, 26)]
-    drawing, shown = easel.update(views[0], Choice(), None)
+    drawing, update = easel.update(views[0], Choice(), None)
+    shown = {name: change["set"] for name, change in update.changes.items()}
     for view in views[1:]:
         newest, update = easel.update(view, Choice(), drawing.number)
-        shown = {name: applied(part, update[name]) for name, part in shown.items()}
+        assert update.before == drawing.number
+        shown = {name: applied(part, update.changes.get(name)) for name, part in shown.items()}
         assert shown == newest.parts
+        assert json.loads(update.text) == json.loads(json.dumps(update.changes))
         drawing = newest
-    sent = sum(len(json.dumps(part, default=lambda item: item.to_plotly_json())) for part in _changed(update))
-    assert sent * 4 < len(json.dumps(drawing.parts))
-
-
-def _changed(update: Any) -> list[Any]:
-    return [part for part in update.values() if part is not no_update]
+    assert len(update.text) * 4 < len(json.dumps(drawing.parts))
 
 
 @pytest.mark.parametrize("shown", [None, True, "1", 1.5, 12, {"drawing": 1}, [3]])
 def test_an_unknown_drawing_gets_all_parts(shown: Any) -> None:
     easel: Easel[None] = Easel(lambda view, choice: {"a": "x", "b": [1]})
     _, update = easel.update(View(sequence=1), None, shown)
-    assert update == {"a": "x", "b": [1]}
+    assert (update.before, update.changes) == (None, {"a": {"set": "x"}, "b": {"set": [1]}})
 
 
 def test_a_drawing_of_another_choice_and_of_long_ago() -> None:
@@ -122,35 +123,50 @@ def test_a_drawing_of_another_choice_and_of_long_ago() -> None:
     easel: Easel[str] = Easel(draw)
     first, _ = easel.update(View(sequence=1), "x", None)
     _, update = easel.update(View(sequence=1), "y", first.number)
-    assert update == {"a": "y", "b": no_update}
+    assert (update.before, update.changes) == (first.number, {"a": {"set": "y"}})
     for sequence in range(2, 40):
         easel.drawing(View(sequence=sequence), "y")
     _, update = easel.update(View(sequence=40), "x", first.number)
-    assert update == {"a": "x", "b": "same"}
+    assert (update.before, set(update.changes)) == (None, {"a", "b"})
 
 
 @contextlib.contextmanager
 def on_a_port(store: Store, sizes: list[int]) -> Iterator[str]:
-    """The application over a store that the test moves on; collects the sizes of its updates in bytes."""
-    application = create(store).server
+    """The application over a store that the test moves on; collects the sizes of its messages in bytes."""
+    made = Updates.message
 
-    @application.after_request
-    def measure(answer: Response) -> Response:
-        if request.path == "/_dash-update-component":
-            sizes.append(answer.content_length or 0)
-        return answer
+    def measured(*arguments: Any) -> Message:
+        found = made(*arguments)
+        sizes.append(len(found.text))
+        return found
 
-    server = create_server(application, host="127.0.0.1", port=0, threads=4)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.effective_port}/"
-    finally:
-        server.task_dispatcher.shutdown()
-        server.close()
-        thread.join(10)
+    with pytest.MonkeyPatch.context() as patch, live(create(store).server, store) as url:
+        patch.setattr(Updates, "message", measured)
+        yield url
 
 
+def _pair(random: Random) -> tuple[Any, Any]:
+    """A part of a page, and the same a moment later: a curve has moved, cells have changed."""
+    curve, gone = [random.randrange(9) for _ in range(40)], random.randrange(4)
+    rows = [{"props": {"children": [str(random.randrange(9)) for _ in range(6)], "id": row}} for row in range(20)]
+    before = {"data": [{"name": "a", "y": curve}, {"name": "b", "y": curve}], "rows": rows, "old": 1}
+    after = json.loads(json.dumps(before))
+    after["data"][0]["y"] = [*curve[gone:], *(random.randrange(9) for _ in range(gone))]
+    for _ in range(random.randrange(5)):
+        cells = after["rows"][random.randrange(20)]["props"]["children"]
+        cells[random.randrange(6)] = "new"
+    if random.randrange(2):
+        del after["old"]
+        after["data"][1] = {"name": "c", "y": [random.randrange(9)]}
+    return before, after
+
+
+APPLIED = """
+return arguments[0].map(([before, after, operations]) => {
+  const kept = JSON.stringify(before), found = window.heliograph.changed(before, operations);
+  return JSON.stringify(before) === kept ? found : "what was held is changed";
+});
+"""
 CHARTS = """
 return arguments[0].map(id => (document.querySelector('#' + id + ' .js-plotly-plot')?.data ?? []).map(
   trace => [trace.name, Array.from(trace.x), Array.from(trace.y)]));
@@ -167,7 +183,7 @@ def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Flee
     def show(step: int) -> None:
         rows = tuple(replace(row, naks_per_s=1000.0 + step) for row in base.rows)
         now = tuple(points[step : step + 60])
-        store._view = replace(base, sequence=100 + step, rows=rows, points=now, interval=0.2)
+        store.show(replace(base, sequence=100 + step, rows=rows, points=now, interval=0.2))
 
     show(0)
     graphs = sorted(GRAPHS)
@@ -182,6 +198,10 @@ def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Flee
             if step == 4:
                 driver.refresh()
         assert "1,008" in seen(driver, "receivers") or "4,032" in seen(driver, "receivers")
+        found = [(before, after, difference(before, after)) for before, after in map(_pair, [Random(4)] * 100)]
+        changed = [(before, after, update["do"]) for before, after, update in found if update]
+        assert len(changed) > 80
+        assert driver.execute_script(APPLIED, [[before, do] for before, _, do in changed]) == [it[1] for it in changed]
         driver.get("about:blank")  # ends its requests
     assert sorted(sizes)[len(sizes) // 2] * 4 < max(sizes)
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

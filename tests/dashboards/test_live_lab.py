@@ -26,7 +26,7 @@ from heliograph.monitor.history.hlog import head, line_of, read_hlog
 from heliograph.monitor.latency import cell_of, layout_of, percentile
 from heliograph.monitor.model import Histogram
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked, message
 
 spectra = checked(charts.spectra)
 jitter_strip = checked(charts.jitter_strip)
@@ -418,20 +418,12 @@ def test_a_log_goes_from_the_browser_into_the_chart_and_back_as_a_file(running: 
     sent = call(running, client, "..lab-logs.options", {"lab-file.data": file}, {}, "lab-file.data")
     (key,) = sent["lab-logs"]["value"]
     assert sent["lab-logs"]["options"] == [{"label": "other.hlog", "value": key}]
-    chosen = {
-        "lab-lines.value": [SLOW],
-        "lab-windows.value": ["0-60"],
-        "lab-recovered.value": [],
-        "lab-logs.value": [key],
-    }
-    drawn = call(running, client, "..lab-spectrum", chosen | {"lab-ask.data": 1}, {}, "lab-logs.value")
-    assert [trace["name"] for trace in drawn["lab-spectrum"]["figure"]["data"]] == [
-        "receiver slow, last 60 s",
-        "other.hlog",
-    ]
-    seen = {"lab-stamp.data": drawn["lab-stamp"]["data"]}
-    again = call(running, client, "..lab-spectrum", chosen | {"lab-ask.data": 2}, seen, "lab-ask.data")
-    assert set(again) == {"lab-stamp", "lab-taken"}
+    values = {"lines": [SLOW], "windows": ["0-60"], "logs": [key]}
+    drawn = message(client, "/lab", **values)
+    lines = drawn["parts"]["lab-spectrum.figure"]["set"]["data"]
+    assert [trace["name"] for trace in lines] == ["receiver slow, last 60 s", "other.hlog"]
+    assert message(client, "/lab", drawn["drawing"], **values)["parts"] == {}
+    chosen = {f"lab-{name}.value": value for name, value in values.items()}
     for kind, found in (("hlog", "[Histogram log format version 1.3]"), ("csv", "other.hlog,")):
         clicks = {f"lab-{kind}.n_clicks": 1}
         data = call(running, client, "lab-download.data", clicks, chosen, f"lab-{kind}.n_clicks")["lab-download"][
@@ -455,11 +447,6 @@ def test_an_upload_that_is_none_is_answered_in_words(file: Any, running: Fleet) 
 
 def test_a_selection_of_another_shape_is_the_default(running: Fleet) -> None:
     client = create(running.store, lambda: running.now_ns).server.test_client()
-    odd = {
-        "lab-lines.value": "all",
-        "lab-windows.value": {"a": 1},
-        "lab-recovered.value": 3,
-        "lab-logs.value": [None, {}],
-    }
-    drawn = call(running, client, "..lab-spectrum", odd, {"lab-stamp.data": "x"}, "lab-ask.data")
-    assert [trace["name"] for trace in drawn["lab-spectrum"]["figure"]["data"]] == ["all, last 60 s"]
+    drawn = message(client, "/lab", "x", lines="none", windows="9-1", recovered="3", logs=["", "{}"])
+    lines = drawn["parts"]["lab-spectrum.figure"]["set"]["data"]
+    assert [trace["name"] for trace in lines] == ["all, last 60 s"]

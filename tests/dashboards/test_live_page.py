@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dash import no_update
 
-from heliograph.dashboards.live.app import create, first_page, refresh
+from heliograph.dashboards.live.app import create, first_page
 from heliograph.dashboards.live.easel import Easel
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.fleet import PLACES, Choice, parts
@@ -22,7 +21,7 @@ from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
-from tests.dashboards.views import NOW_NS, SECOND, Fleet
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, message
 
 
 def texts(component: Any) -> Iterator[str]:
@@ -175,32 +174,36 @@ def test_every_place_is_filled_also_when_nothing_is_known() -> None:
 
 
 def test_a_reader_gets_a_view_once_and_then_only_the_state(running: Fleet) -> None:
-    easel = Easel(parts)
-    clock = lambda: running.now_ns  # noqa: E731
-    everything = refresh(running.store, easel, Choice(), None, clock=clock)
-    assert all(everything[place] is not no_update for place in PLACES)
-    seen = everything["stamp"]["drawing"]
-    again = refresh(running.store, easel, Choice(), seen, clock=clock)
-    assert all(again[place] is no_update for place in PLACES)
+    client = create(running.store, lambda: running.now_ns).server.test_client()
+    everything = message(client, "/")
+    assert {name.partition(".")[0] for name in everything["parts"]} == set(PLACES)
+    assert everything["before"] is None
+    again = message(client, "/", everything["drawing"])
+    assert again["parts"] == {}
     assert again["stamp"]["word"] == "live"
     running.at(2)
-    assert refresh(running.store, easel, Choice(), seen, clock=clock)["receivers"] is not no_update
+    newer = message(client, "/", everything["drawing"])
+    assert "receivers.children" in newer["parts"]
+    assert (newer["before"], newer["drawing"] > 0) == (everything["drawing"], True)
 
 
 def test_the_stamp_tells_a_stale_page_its_age(running: Fleet) -> None:
-    answer = refresh(running.store, Easel(parts), Choice(), 2, clock=lambda: running.now_ns + 12 * SECOND)
+    client = create(running.store, lambda: running.now_ns + 12 * SECOND).server.test_client()
+    answer = message(client, "/")
     assert (answer["stamp"]["word"], answer["stamp"]["tone"]) == ("stale", "watch")
     assert answer["stamp"]["reason"] == "last sample 12 s ago"
-    assert answer["verdict-tone"] == "verdict watch"
+    assert answer["now"]["verdict.className"] == "verdict watch"
+    assert "The data on this page is old" in json.dumps(answer["now"]["verdict.children"])
 
 
 def test_what_is_spoken_changes_with_a_state_and_not_with_a_figure(running: Fleet) -> None:
+    client = create(running.store, lambda: running.now_ns).server.test_client()
     heard, shown = [], []
     for moment in (2, 3, 4):
         running.at(moment)
-        answer = refresh(running.store, Easel(parts), Choice(), None, clock=lambda: running.now_ns)
-        heard.append(answer["verdict-spoken"])
-        shown.append(text(answer["verdict"]))
+        now = message(client, "/")["now"]
+        heard.append(now["verdict-spoken.children"])
+        shown.append(str(now["verdict.children"]))
     assert len(set(shown)) == 3
     assert set(heard) == {"slow is falling behind; lossy is lossy"}
     view = running.store.view
@@ -259,32 +262,6 @@ def test_the_page_and_its_layout_hold_no_address_of_anywhere(running: Fleet) -> 
         assert "http:" not in body, path
         assert "https:" not in body, path
         assert not re.search(r"""(src|href|url|import)\W{1,3}//""", body), path
-
-
-def test_the_callback_of_the_timer_answers_over_http(running: Fleet) -> None:
-    client = create(running.store, clock=lambda: running.now_ns + 60 * SECOND).server.test_client()
-    dependencies = client.get("/_dash-dependencies").get_json()
-    (tick,) = [item for item in dependencies if item["output"].startswith("..stamp.data.")]
-    outputs = [
-        {"id": place.rpartition(".")[0], "property": place.rpartition(".")[2]}
-        for place in tick["output"].strip(".").split("...")
-    ]
-    body = {
-        "output": tick["output"],
-        "outputs": outputs,
-        "inputs": [
-            {"id": "ask", "property": "data", "value": 1},
-            {"id": "groups", "property": "value", "value": "all"},
-            {"id": "kind", "property": "value", "value": "receiver"},
-        ],
-        "state": [{"id": "stamp", "property": "data", "value": None}],
-        "changedPropIds": ["ask.data"],
-    }
-    answer = client.post("/_dash-update-component", json=body)
-    assert answer.status_code == 200
-    found = answer.get_json()["response"]
-    assert found["throughput"]["figure"]["data"]
-    assert "The data on this page is old" in json.dumps(found["verdict"])
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from heliograph.dashboards.live.store import View
 from heliograph.dashboards.live.uploads import Uploads
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Event
-from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked, message
 from tests.fleet import STREAM, TOPICS
 
 lag = checked(charts.lag)
@@ -257,13 +256,10 @@ def test_a_hostile_name_is_text_and_its_link_leads_to_it(running: Fleet) -> None
     assert next(item for item in shown._traverse() if getattr(item, "id", "") == "rx-instance").value == EVIL
 
 
-def test_the_callback_answers_over_http(running: Fleet) -> None:
+def test_the_page_is_followed_over_http(running: Fleet) -> None:
     client = create(running.store, lambda: running.now_ns).server.test_client()
-    chosen = {"rx-instance.value": "lossy", "rx-stream.value": None}
-    found = call(running, client, "..rx-verdict", chosen | {"rx-ask.data": 1}, {}, "rx-instance.value")
-    assert found["rx-losses"]["figure"]["data"]
-    seen = {"rx-stamp.data": found["rx-stamp"]["data"]}
-    again = call(running, client, "..rx-verdict", chosen | {"rx-ask.data": 2}, seen, "rx-ask.data")
-    assert set(again) == {"rx-stamp", "rx-taken"}
-    odd = {"rx-instance.value": {"a": 1}, "rx-stream.value": [None], "rx-ask.data": 3}
-    assert call(running, client, "..rx-verdict", odd, {}, "rx-instance.value")["rx-verdict"]
+    found = message(client, "/receiver", instance="lossy")
+    assert found["parts"]["rx-losses.figure"]["set"]["data"]
+    again = message(client, "/receiver", found["drawing"], instance="lossy")
+    assert (again["before"], again["parts"]) == (found["drawing"], {})
+    assert message(client, "/receiver", instance="nobody", stream="x")["parts"]["rx-verdict.children"]

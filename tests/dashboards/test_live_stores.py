@@ -19,9 +19,8 @@ from heliograph.dashboards.live.uploads import Uploads
 from heliograph.dashboards.words import STORE
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Health, Snapshot
-from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked, message
 from tests.fleet import STREAM
 
 kept, behind, file_times, disk = map(checked, (charts.kept, charts.behind, charts.file_times, charts.disk))
@@ -264,16 +263,13 @@ def test_a_hostile_name_is_text_and_its_link_leads_to_it(running: Fleet) -> None
     assert line.startswith("&lt;b&gt;")
 
 
-def test_the_callback_answers_over_http_and_old_data_is_called_old(running: Fleet) -> None:
+def test_the_page_is_followed_over_http_and_old_data_is_called_old(running: Fleet) -> None:
     client = create(running.store, lambda: running.now_ns).server.test_client()
-    chosen = {"st-store.value": "bravo"}
-    found = call(running, client, "..st-verdict", chosen | {"st-ask.data": 1}, {}, "st-store.value")
-    assert found["st-kept"]["figure"]["data"]
-    seen = {"st-stamp.data": found["st-stamp"]["data"]}
-    again = call(running, client, "..st-verdict", chosen | {"st-ask.data": 2}, seen, "st-ask.data")
-    assert set(again) == {"st-stamp", "st-taken"}
+    found = message(client, "/stores", store="bravo")
+    assert found["parts"]["st-kept.figure"]["set"]["data"]
+    again = message(client, "/stores", found["drawing"], store="bravo")
+    assert (again["parts"], set(again["now"])) == ({}, {"st-taken.children"})
     running.now_ns += 40 * SECOND
-    aged = call(running, client, "..st-verdict", chosen | {"st-ask.data": 3}, seen, "st-ask.data")
-    assert "The data on this page is old" in str(aged["st-verdict"])
-    odd = {"st-store.value": {"a": 1}, "st-ask.data": 4}
-    assert call(running, client, "..st-verdict", odd, {}, "st-store.value")["st-verdict"]
+    aged = message(client, "/stores", found["drawing"], store="bravo")
+    assert "The data on this page is old" in str(aged["now"]["st-verdict.children"])
+    assert message(client, "/stores", store="no store")["parts"]["st-verdict.children"]

@@ -21,9 +21,8 @@ from heliograph.dashboards.live.store import View
 from heliograph.dashboards.live.uploads import Uploads
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Event, Health
-from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
+from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked, message
 from tests.fleet import RECEIVERS, STREAM, TOPICS
 
 race = checked(charts.race)
@@ -316,17 +315,14 @@ def test_old_data_is_called_old_before_anything_else(running: Fleet) -> None:
     assert text(verdict) == "The data on this page is old last sample 40 s ago"
 
 
-def test_the_callback_answers_over_http(running: Fleet) -> None:
+def test_the_page_is_followed_over_http(running: Fleet) -> None:
     client = create(running.store, lambda: running.now_ns).server.test_client()
-    chosen = {"tp-topic.value": "PRICES.B", "tp-stream.value": None}
-    found = call(running, client, "..tp-verdict", chosen | {"tp-ask.data": 1}, {}, "tp-topic.value")
-    assert found["tp-race"]["figure"]["data"]
-    seen = {"tp-stamp.data": found["tp-stamp"]["data"]}
-    again = call(running, client, "..tp-verdict", chosen | {"tp-ask.data": 2}, seen, "tp-ask.data")
-    assert set(again) == {"tp-stamp", "tp-taken"}
+    found = message(client, "/topic", topic="PRICES.B")
+    assert found["parts"]["tp-race.figure"]["set"]["data"]
+    again = message(client, "/topic", found["drawing"], topic="PRICES.B")
+    assert (again["parts"], set(again["now"])) == ({}, {"tp-taken.children"})
     running.now_ns += 40 * SECOND
-    aged = call(running, client, "..tp-verdict", chosen | {"tp-ask.data": 3}, seen, "tp-ask.data")
-    assert set(aged) == {"tp-stamp", "tp-taken", "tp-verdict"}
-    assert "The data on this page is old" in str(aged["tp-verdict"])
-    odd = {"tp-topic.value": {"a": 1}, "tp-stream.value": [None], "tp-ask.data": 4}
-    assert call(running, client, "..tp-verdict", odd, {}, "tp-topic.value")["tp-verdict"]
+    aged = message(client, "/topic", found["drawing"], topic="PRICES.B")
+    assert (aged["parts"], set(aged["now"])) == ({}, {"tp-taken.children", "tp-verdict.children"})
+    assert "The data on this page is old" in str(aged["now"]["tp-verdict.children"])
+    assert message(client, "/topic", topic=["no topic"] * 3)["parts"]["tp-verdict.children"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, ParamSpec
+from urllib.parse import urlencode
 
 import plotly.graph_objects as go
 
@@ -15,7 +16,7 @@ from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import sample_fleet
 
-__all__ = ["NOW_NS", "Fleet", "checked"]
+__all__ = ["NOW_NS", "Fleet", "checked", "message"]
 
 NOW_NS = 1_800_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -56,3 +57,18 @@ class Fleet:
 
     def close(self) -> None:
         self._sampler.close()
+
+
+def message(client: Any, path: str, shown: object = "", **values: str | list[str]) -> Any:
+    """Get one message of a page as a browser without a stream does.
+
+    Args:
+        client: A client of the server.
+        path: Address of the page.
+        shown: Number of the drawing that the browser holds.
+        values: The selections, by their names in the address.
+    """
+    query = urlencode({"path": path, "search": urlencode(values, doseq=True), "shown": shown})
+    answer = client.get(f"/live/view?{query}")
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    return answer.get_json()

@@ -1,71 +1,257 @@
-/* The part of the browser: requests the next view after the last one has arrived, and shows how current the page is.
+/* The connection to the server, and what is said about it.
  *
- * The timer only starts `tick`.  It sends a request by changing `ask`, never during a request: Dash drops an answer to an
- * older request, so the answers of a server slower than the timer would all be lost.  It judges the connection by the
- * stamp of the answers, which changes with every answer.
+ * The page in view names itself in an element with "data-page".  While it is visible and not paused, it has one
+ * connection: a stream of messages, or, where the server gives it none or the stream stays silent, one request per
+ * interval.  `look` runs four times a second and after each event; it alone opens and closes connections, and it alone
+ * writes the state: live, paused, stale, slow or disconnected.
  */
 
 (function () {
   "use strict";
 
   var MOST_MIB = { "lab-upload": 2, "inc-upload": 8 }; /* largest file by the id of its control */
-  var PROBE = 2000; /* milliseconds between two looks for a server that does not answer */
-  var PATIENCE = 15000; /* milliseconds until a request without an answer is repeated */
+  var LOOK = 250; /* milliseconds between two looks */
+  var AGAIN = 1000; /* milliseconds until the next attempt after a failure */
+  var PATIENCE = 15000; /* milliseconds until a request without an answer is given up */
+  var WITHOUT = 5000; /* milliseconds without a stream after one that did not work; doubled up to: */
+  var LONGEST_WITHOUT = 60000;
 
-  var answered = null; /* stamp of the newest answer */
+  var page = null; /* the element of the page in view */
+  var prefix = ""; /* of its ids */
+  var choices = null; /* its selections, as in the address; null: not known yet */
+  var stamp = null; /* of the newest message: how current its data is */
   var arrived = Date.now(); /* when it arrived, by the browser's clock */
-  var asked = null; /* when the present request was sent; null: none */
-  var question = 0;
+  var resumed = arrived; /* since when messages are wanted: visible and not paused */
+  var least = null; /* the shortest way of a message of this connection, as a difference of two clocks, ms */
+  var late = 0; /* how much longer the newest one took, ms */
+
+  var close = null; /* ends the connection; null: there is none */
+  var isStream = true; /* whether the connection is a stream */
+  var asked = 0; /* when the connection began to wait for a message */
+  var next = 0; /* earliest time of the next connection */
+  var streamAfter = 0; /* earliest time of the next stream */
+  var without = WITHOUT;
+  var refusal = ""; /* why the last attempt failed: there is no server, or it does not answer as it should */
+  var isSilent = false; /* whether the last attempt got no answer in time */
   var pausedAt = null;
-  var probed = 0; /* when the last look began */
-  var isLooking = false; /* whether it has no result yet */
-  var isGone = false; /* whether it found no server */
+  var isIdle = false; /* whether no messages are wanted */
+
+  var browser = Math.random().toString(36).slice(2);
+  try {
+    browser = window.localStorage.heliograph = window.localStorage.heliograph || browser; /* one for all tabs */
+  } catch (_error) {
+    /* A browser without storage counts each tab on its own. */
+  }
 
   function age(milliseconds) {
     var seconds = Math.round(milliseconds / 1000);
     return seconds < 100 ? seconds + " s" : Math.round(seconds / 60) + " min";
   }
 
-  function isLate(stamp, now) {
-    return now - arrived > Math.max(3000 * stamp.interval, 3000);
+  /* Milliseconds without a message after which something is wrong; the server sends one a second at least. */
+  function limit() {
+    return Math.max(3000 * (stamp === null ? 1 : stamp.interval), 3000);
   }
 
-  /* Tells a server that is gone from one that is slow or held up: only the latter takes a connection. */
-  function probe(now) {
-    if (!isLooking && now - probed >= PROBE) {
-      probed = now;
-      isLooking = true;
-      var found = function (is) {
-        return function () {
-          isLooking = false;
-          isGone = is;
-        };
-      };
-      fetch("/assets/state.js", { method: "HEAD", cache: "no-store" }).then(found(false), found(true));
+  function isLate(now) {
+    return now - Math.max(arrived, resumed) > limit();
+  }
+
+  function take(message) {
+    if (!window.heliograph.take(message)) {
+      window.heliograph.forget(); /* a message of another connection: the next one starts with all parts */
+      disconnect();
+      return;
+    }
+    var way = performance.now() - message.stamp.sent_ms;
+    least = least === null ? way : Math.min(least, way);
+    late = way - least;
+    stamp = message.stamp;
+    arrived = asked = Date.now();
+    refusal = "";
+    isSilent = false;
+  }
+
+  function disconnect() {
+    if (close !== null) {
+      close();
+      close = null;
     }
   }
 
-  /* The headline of data that no longer arrives turns grey and gives its age. */
-  function mark(isOld, now) {
+  function failed(why) {
+    disconnect();
+    refusal = why;
+    next = Date.now() + AGAIN;
+  }
+
+  function query() {
+    var shown = window.heliograph.drawing();
+    var given = { path: page.dataset.page, search: choices, shown: shown === null ? "" : shown, browser: browser };
+    return new URLSearchParams(given).toString();
+  }
+
+  function openStream() {
+    var source = new EventSource("/live/stream?" + query());
+    var hasSpoken = false;
+    close = function () {
+      source.close();
+    };
+    source.onmessage = function (event) {
+      hasSpoken = true;
+      without = WITHOUT;
+      take(JSON.parse(event.data));
+      look();
+    };
+    source.onerror = function () {
+      disconnect();
+      if (!hasSpoken) {
+        withoutStream();
+      }
+      look();
+    };
+  }
+
+  function withoutStream() {
+    streamAfter = Date.now() + without;
+    without = Math.min(2 * without, LONGEST_WITHOUT);
+  }
+
+  function poll() {
+    var control = new AbortController();
+    var isWanted = true;
+    close = function () {
+      isWanted = false;
+      control.abort();
+    };
+    function refuse(why) {
+      if (isWanted) {
+        failed(why);
+        look();
+      }
+    }
+    fetch("/live/view?" + query(), { cache: "no-store", signal: control.signal })
+      .then(function (answer) {
+        if (!answer.ok) {
+          refuse(answer.status === 401 ? "the session has ended: load the page again" : "the server fails");
+          return;
+        }
+        return answer.json().then(function (message) {
+          if (isWanted) {
+            close = null;
+            next = Date.now() + 1000 * message.stamp.interval;
+            take(message);
+            look();
+          }
+        });
+      })
+      .catch(function () {
+        refuse("no server");
+      });
+  }
+
+  function connect(now) {
+    asked = now;
+    least = null;
+    late = 0;
+    isStream = now >= streamAfter && typeof EventSource !== "undefined";
+    if (isStream) {
+      openStream();
+    } else {
+      poll();
+    }
+  }
+
+  /* Finds the page in view; the one before is gone with its connection. */
+  function find(now) {
+    var found = document.querySelector("[data-page]");
+    if (found !== page) {
+      disconnect();
+      window.heliograph.forget();
+      page = found;
+      choices = null;
+      next = 0;
+      arrived = resumed = now;
+      if (page !== null) {
+        prefix = page.id.replace(/stamp$/, "");
+        stamp = JSON.parse(page.dataset.stamp);
+      }
+    }
+  }
+
+  function look() {
+    var now = Date.now();
+    find(now);
+    if (page === null) {
+      return;
+    }
+    var wasIdle = isIdle;
+    isIdle = document.hidden || pausedAt !== null;
+    if (isIdle) {
+      disconnect();
+      next = 0;
+    } else if (wasIdle) {
+      resumed = now;
+    } else if (close !== null && now - asked > (isStream ? limit() : PATIENCE)) {
+      isSilent = true;
+      disconnect();
+      if (isStream) {
+        withoutStream();
+      }
+    }
+    if (!isIdle && close === null && choices !== null && now >= next) {
+      connect(now);
+    }
+    if (!document.hidden) {
+      say(now);
+    }
+  }
+
+  function state(now) {
+    if (pausedAt !== null) {
+      return ["pill idle", "❚❚", "paused", "by you at " + pausedAt.toTimeString().slice(0, 8)];
+    }
+    if (refusal) {
+      return ["pill bad", "✕", "disconnected", "no answer for " + age(now - arrived) + ": " + refusal];
+    }
+    if (isLate(now)) {
+      return ["pill watch", "◑", "slow", "connected, but no answer for " + age(now - arrived)];
+    }
+    if (late > limit()) {
+      return ["pill watch", "◑", "slow", "what arrives is " + age(late) + " late"];
+    }
+    if (arrived < resumed && now - arrived > limit()) {
+      return ["pill idle", "◌", "catching up", "this is " + age(now - arrived) + " old"];
+    }
+    var manner = isStream || stamp.word !== "live" ? "" : ", requested: no stream at present";
+    return ["pill " + stamp.tone, stamp.shape, stamp.word, stamp.reason + manner];
+  }
+
+  /* Writes the state.  The headline of data that no longer arrives turns grey and gives its age. */
+  function say(now) {
+    var found = state(now);
+    write("state", "className", found[0]);
+    write("state-shape", "children", found[1]);
+    write("state-word", "children", found[2]);
+    write("state-reason", "children", found[3]);
     var main = document.querySelector("main");
     if (main !== null) {
-      main.classList.toggle("old", isOld);
+      main.classList.toggle("old", pausedAt === null && now - arrived > limit());
       main.style.setProperty("--age", JSON.stringify(" – " + age(now - arrived) + " old"));
     }
   }
 
-  function state(stamp, now) {
-    if (pausedAt !== null) {
-      return ["pill idle", "❚❚", "paused", "by you at " + pausedAt.toTimeString().slice(0, 8)];
+  function write(place, property, text) {
+    var element = document.getElementById(prefix + place);
+    if (element !== null && element[property === "children" ? "textContent" : property] !== text) {
+      var properties = {};
+      properties[property] = text;
+      window.dash_clientside.set_props(prefix + place, properties);
     }
-    if (isLate(stamp, now)) {
-      probe(now);
-      return isGone
-        ? ["pill bad", "✕", "disconnected", "no answer for " + age(now - arrived)]
-        : ["pill watch", "◑", "slow", "connected, but no answer for " + age(now - arrived)];
-    }
-    return ["pill " + stamp.tone, stamp.shape, stamp.word, stamp.reason];
   }
+
+  window.setInterval(look, LOOK);
+  document.addEventListener("visibilitychange", look);
 
   /* A new sample replaces the elements of its parts. The focus returns to the link or heading with the same text. */
   var focused = null; /* the element with the focus */
@@ -98,43 +284,29 @@
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = {
     pause: function (clicks) {
-      var paused = (clicks || 0) % 2 === 1;
-      if (paused) {
-        pausedAt = new Date();
-      } else if (pausedAt !== null) {
-        pausedAt = null;
-        arrived = Date.now();
-      }
-      return [paused, paused ? "Resume" : "Pause", paused ? "true" : "false"];
+      pausedAt = (clicks || 0) % 2 === 1 ? new Date() : null;
+      look();
+      return pausedAt === null ? ["Pause", "false"] : ["Resume", "true"];
     },
 
-    tick: function (_count, paused, stamp) {
-      var now = Date.now();
-      if (stamp.answered !== answered) {
-        answered = stamp.answered;
-        arrived = now;
-        asked = null;
-        isGone = false;
-      }
-      var next = window.dash_clientside.no_update;
-      if (!paused && (asked === null || now - asked > PATIENCE)) {
-        asked = now;
-        question += 1;
-        next = question;
-      }
-      mark(pausedAt === null && isLate(stamp, now), now);
-      return [next].concat(state(stamp, now));
-    },
-
-    /* Writes the selections of the page into its address, without an entry in the history. */
-    address: function () {
+    /* Follows the selections of the page, and writes them into its address, without an entry in the history. */
+    choose: function () {
+      find(Date.now());
+      var isFirst = choices === null;
       var found = new URLSearchParams();
-      window.dash_clientside.callback_context.inputs_list.forEach(function (input) {
+      window.dash_clientside.callback_context.inputs_list.slice(1).forEach(function (input) {
         [].concat(input.value === undefined || input.value === null ? [] : input.value).forEach(function (value) {
-          found.append(input.id.replace(/^(lab|act|rx|tp|cc|al|inc|st)-/, ""), value);
+          found.append(input.id.slice(prefix.length), value);
         });
       });
-      window.history.replaceState(window.history.state, "", window.location.pathname + "?" + found.toString());
+      choices = found.toString();
+      disconnect();
+      next = 0;
+      look();
+      if (isFirst) {
+        return window.dash_clientside.no_update;
+      }
+      window.history.replaceState(window.history.state, "", window.location.pathname + "?" + choices);
       return []; /* the messages about the former address */
     },
 

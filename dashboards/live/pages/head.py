@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -33,12 +34,11 @@ _STATES: Mapping[Service, tuple[str, str, str]] = {
 }
 
 
-def stamp(view: View, status: Status, now_ns: int) -> dict[str, Any]:
-    """Return the data from which the browser judges the connection; it changes with every answer."""
+def stamp(view: View, status: Status) -> dict[str, Any]:
+    """Return how current a page is, for the browser."""
     word, shape, tone = _STATES[status.service]
     return {
         "sequence": view.sequence,
-        "answered": now_ns,
         "interval": view.interval,
         "word": word,
         "shape": shape,
@@ -58,7 +58,7 @@ def notes(texts: Sequence[str]) -> list[html.P]:
 
 
 def head(page: str, prefix: str, state: Mapping[str, Any], view: View, said: Sequence[str]) -> list[Any]:
-    """Return the head of a page, with its timer.
+    """Return the head of a page, and what the browser needs to follow it (`assets/state.js`).
 
     Args:
         page: Address of the page.
@@ -74,9 +74,7 @@ def head(page: str, prefix: str, state: Mapping[str, Any], view: View, said: Seq
         for address, name in PAGES.items()
     ]
     return [
-        dcc.Interval(id=f"{prefix}tick", interval=round(view.interval * 1000)),
-        dcc.Store(id=f"{prefix}ask"),
-        dcc.Store(id=f"{prefix}stamp", data=state),
+        html.Div(id=f"{prefix}stamp", hidden=True, **{"data-page": page, "data-stamp": json.dumps(state)}),
         html.Header(
             [
                 html.Div(["Heliograph", html.Span("live")], className="brand"),
