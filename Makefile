@@ -114,6 +114,10 @@ bench-scrape: bootstrap ## CPU time and memory of a scraped exporter; refreshes 
 bench-live: bootstrap ## CPU time and memory of the live page, size of its updates, script time of a browser; refreshes RESULTS.md
 	@$(PY) -m tests.bench.live
 
+.PHONY: soak-live
+soak-live: bootstrap ## memory of the live page and of a browser over time; refreshes RESULTS.md (SECONDS=1800)
+	@$(PY) -m tests.bench.live_soak --seconds $(or $(SECONDS),1800)
+
 .PHONY: bench-history
 bench-history: bootstrap ## speed and memory of the latency history beside pyarrow and DuckDB; refreshes RESULTS.md (INTERVALS=50000 PAIRS=3)
 	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)

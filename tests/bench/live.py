@@ -93,7 +93,7 @@ class Reader:
 
 
 @contextlib.contextmanager
-def _readers(port: int) -> Iterator[list[Reader]]:
+def readers(port: int) -> Iterator[list[Reader]]:
     """Ten readers."""
     found: list[Reader] = []
     try:
@@ -105,7 +105,7 @@ def _readers(port: int) -> Iterator[list[Reader]]:
 
 
 @contextlib.contextmanager
-def _server(folder: Path, port: int, interval: float = 1.0) -> Iterator[int]:
+def server(folder: Path, port: int, interval: float = 1.0) -> Iterator[int]:
     """Run the live page with samples at an interval in seconds; yields its process id."""
     command = [sys.executable, "-m", "heliograph.monitor.cli", "live", "--segments", str(folder)]
     command += ["--listen", f"127.0.0.1:{port}", "--interval", str(interval)]
@@ -120,7 +120,7 @@ def _server(folder: Path, port: int, interval: float = 1.0) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _moving(engines: Engines) -> Iterator[None]:
+def moving(engines: Engines) -> Iterator[None]:
     """Move the fleet once a second."""
     stop = threading.Event()
 
@@ -148,13 +148,13 @@ def _delays(folder: Path, engines: Engines, seconds: float) -> list[float]:
     """Return the milliseconds from a change in the segments to its message at a reader, with four samples a second."""
     found: list[float] = []
     port = free_port()
-    with _server(folder, port, 0.25), _readers(port) as readers:
+    with server(folder, port, 0.25), readers(port) as looking:
         time.sleep(WARM_SECONDS)
         for _ in range(round(seconds)):
             engines.move()
             moved = time.monotonic()
             time.sleep(0.9 + random.random() / 5)  # not in step with the samples
-            for reader in readers:
+            for reader in looking:
                 found += [1e3 * (at - moved) for at, _, is_new in reader.messages if at > moved and is_new][:1]
     return found
 
@@ -195,14 +195,14 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
     with segments("heliograph-live-") as folder:
         engines = Engines(folder, fleet)
         port = free_port()
-        with _moving(engines), _server(folder, port) as pid:
+        with moving(engines), server(folder, port) as pid:
             time.sleep(WARM_SECONDS)
             alone = _share(pid, seconds)
-            with _readers(port) as readers:
+            with readers(port) as looking:
                 time.sleep(WARM_SECONDS)
                 began = time.monotonic()
                 read = _share(pid, seconds)
-                found = [message for reader in readers for message in reader.messages if message[0] > began]
+                found = [message for reader in looking for message in reader.messages if message[0] > began]
             rss = size_mb(pid)
             script, task, heap = _browser(f"http://127.0.0.1:{port}/", seconds) or (None, None, None)
         delays = _delays(folder, engines, seconds)
@@ -224,17 +224,19 @@ def section(found: Sequence[Figures]) -> str:
         f"`make bench-live`, {facts['date']}, {facts['processor']}. One sample a second,",
         f"in which every record and histogram of level 2 moves; the Fleet page; {READERS} readers, then a Chromium.",
         "",
-        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | kB of an update | seen after ms, 4 Hz | script ms | with layout ms "
-        "| heap MB |",
+        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | kB of an update | seen after ms, 4 Hz "
+        "| script ms | with layout ms | heap MB |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {one.fleet.size:,} ({one.fleet.topics} x {one.fleet.receivers}) | {one.alone:.1%} | {one.read:.1%} "
-        f"| {one.rss_mb:.0f} | {one.update_kb:.1f} | {one.delay_ms:.0f} (at most {one.longest_ms:.0f}) | {shown(one.script_ms)} | {shown(one.task_ms)} "
-        f"| {shown(one.heap_mb)} |"
+        f"| {one.rss_mb:.0f} | {one.update_kb:.1f} | {one.delay_ms:.0f} (at most {one.longest_ms:.0f}) "
+        f"| {shown(one.script_ms)} | {shown(one.task_ms)} | {shown(one.heap_mb)} |"
         for one in found
     ]
     lines += [
+        "",
+        "Seen after: from a change in the segments to its message at a reader, without the drawing in its browser.",
         "",
         "Gates: 5 % of a core with 10 browsers on a small fleet, 25 % at 100,000 receiver-topics; an update of 20 kB",
         "and 50 ms of script at any size.",
