@@ -14,7 +14,7 @@ from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health
 from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
 
-__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "HEALTH", "STATE", "STORE", "Tone", "Word"]
+__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "DETAIL", "HEALTH", "STATE", "STORE", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -84,6 +84,9 @@ ALERT: Mapping[State, Word] = {
     State.PENDING: Word("pending", "◐", "watch", 3),
     State.FIRING: Word("firing", "▲", "bad", 4),
 }
+
+DETAIL: Mapping[bool, Word] = {False: Word("raised", "●", "good", 0), True: Word("left on", "◆", "watch", 1)}
+"""A level of detail, by whether it stays for long."""
 
 CALM = frozenset({Behaviour.OK, Behaviour.RECOVERING})
 """Classes that need no attention."""

@@ -17,10 +17,12 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 
 from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.curves import to_csv, to_hlog
+from heliograph.dashboards.live.orders import add_levels
 from heliograph.dashboards.live.pages import (
     alerts,
     command,
     congestion,
+    detail,
     fleet,
     incident,
     lab,
@@ -53,6 +55,7 @@ _SELECTIONS = {
     "inc-": incident.CHOICES,
     "al-": alerts.CHOICES,
     "lab-": lab.CHOICES,
+    "dt-": detail.CHOICES,
     "act-": command.CHOICES,
 }
 """Ids of the selections in the address, by the prefix of the page."""
@@ -72,6 +75,7 @@ _OF_ONE: Mapping[str, _OfOne] = {
     "/congestion": _OfOne(congestion, "cc-"),
     "/alerts": _OfOne(alerts, "al-", Store.need_alerts),
     "/stores": _OfOne(stores, "st-"),
+    "/detail": _OfOne(detail, "dt-"),
 }
 """By address."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
@@ -127,6 +131,9 @@ def page_at(
     if path == "/control":
         ordered, more = command.order(values, view, control) if control else (command.Order(), [])
         return harmless(command.layout(view, state, ordered, control, [*said, *more]))
+    if path == "/detail":
+        wanted, more = detail.choice(values, view)
+        return harmless(detail.layout(view, state, wanted, control, [*said, *more]))
     if (one := _OF_ONE.get(path)) is not None:
         one.need(store)
         picked, more = one.page.choice(values, view)
@@ -241,6 +248,7 @@ def create(
     _add_incident(app, shelf)
     if control is not None:
         _add_control(app, control)
+        add_levels(app, control)
     for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value", allow_optional=True) for name in choices])
     return app

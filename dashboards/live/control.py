@@ -1,8 +1,9 @@
 """Commands of readers to the engines of this host: who may send them, and a record of each.
 
-Every command needs the control token, which the server reads from ``--control-token-file``. The receivers, rates and
-times are those of `heliograph ctl`. Each command becomes an event with the name and address of its sender, also when
-the engine refuses it. The name is as the sender gave it; the address is that of the connection.
+Every command needs the control token, which the server reads from ``--control-token-file``. The receivers, rates,
+levels and times are those of `heliograph ctl`. Each command becomes an event of each instance it was sent to, with the
+name and address of its sender, also when the engine refuses it. The name is as the sender gave it; the address is that
+of the connection.
 """
 
 from __future__ import annotations
@@ -16,17 +17,23 @@ from pathlib import Path
 
 from heliograph.dashboards.live.access import Token
 from heliograph.engine.catalogue.outside import outside
+from heliograph.monitor.commands import levels
 from heliograph.monitor.commands.arguments import tell
 from heliograph.monitor.commands.ctl import duration, rate
 from heliograph.monitor.control import Answer, CommandRing, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Health, InstanceState
 
-__all__ = ["COMMANDS", "Command", "Control", "Outcome", "key_of"]
+__all__ = ["COMMANDS", "EVERY", "LEVELS", "PATTERNS", "Command", "Control", "Outcome", "key_of"]
 
 _SECONDS = 2.0
+_ALL_SECONDS = 10.0
+"""No further instance gets a command for all of them after this time."""
 _LONGEST_NAME = 40
 _LONGEST = 200
+_NAMED = 3
+EVERY = "*"
+"""Value in place of an instance: all that run. Only for levels of detail: a topic is measured at both ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,14 @@ COMMANDS: Mapping[str, Command] = {
     "cutoff": Command("stop all repairs for a time", ("for",), ("why",)),
     "freeze": Command("keep the flight recording", (), ("why",)),
 }
+
+LEVELS: Mapping[str, Command] = {
+    "level": Command("set a level of detail for a time", ("level", "for")),
+    "end-level": Command("end a level of detail now"),
+}
+"""Commands of the page of the levels of detail. What a level is for: `of` (of `PATTERNS`) and `pattern`, or all."""
+PATTERNS = ("topic", "receiver", "stream")
+_LEVEL = ("0", "1", "2", "3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +130,26 @@ class Control:
             self._say(f"a command from {remote} was refused: wrong control token")
             return Outcome(False, "This is not the control token. Nothing was sent.")
         try:
-            who, target, text = self._checked(fields)
+            who, targets, text = self._checked(fields)
         except (UserError, argparse.ArgumentTypeError) as error:
             return Outcome(False, f"Nothing was sent: {error}.")
         sender = f"{who} at {remote or 'an unknown address'}, on the live page"
+        end = time.monotonic() + _ALL_SECONDS
+        found = []
+        for target in targets:
+            if found and time.monotonic() >= end:
+                break
+            found.append(self._give(target, text, sender))
+        if len(targets) == 1:
+            return found[0]
+        failed = [one.text for one in found if not one.is_done]
+        said = f"{len(found) - len(failed)} of {len(targets)} instances: done"
+        if len(found) < len(targets):
+            failed.append(f"no time was left for {len(targets) - len(found)} instances")
+        return Outcome(not failed, "; ".join([said, *failed[:_NAMED]]))
+
+    def _give(self, target: InstanceState, text: str, sender: str) -> Outcome:
+        """Send a command to one instance and record its event."""
         try:
             answer = self._send(Path(target.path), text)
             is_done, said = answer.error is None, answer.text
@@ -139,17 +170,18 @@ class Control:
         self._say(f"{target.name}: {event.text}")
         return Outcome(is_done, f"{target.name}: {said}" if is_done else f"{target.name} refused: {said}")
 
-    def _checked(self, fields: Mapping[str, str]) -> tuple[str, InstanceState, str]:
-        """Return the sender, the instance and the text of the command."""
+    def _checked(self, fields: Mapping[str, str]) -> tuple[str, list[InstanceState], str]:
+        """Return the sender, the instances and the text of the command."""
         who = fields.get("who", "")
         if not who or len(who) > _LONGEST_NAME or not who.isprintable():
             raise UserError(f"your name is needed, with at most {_LONGEST_NAME} characters")
         verb = fields.get("command", "")
-        if (command := COMMANDS.get(verb)) is None:
+        if (command := COMMANDS.get(verb) or LEVELS.get(verb)) is None:
             raise UserError("choose a command")
         # By name and process only: a path from a browser must never be opened.
-        found = [item for item in self.running() if key_of(item) == fields.get("instance")]
-        if len(found) != 1:
+        is_all = verb in LEVELS and fields.get("instance") == EVERY
+        found = [item for item in self.running() if is_all or key_of(item) == fields.get("instance")]
+        if not found or (len(found) != 1 and not is_all):
             raise UserError("choose an instance that runs")
         values: dict[str, object] = {}
         for name in (*command.must, *command.may):
@@ -158,7 +190,24 @@ class Control:
                 raise UserError(f"{verb} needs the field {name}")
             if value:
                 values[name] = duration(value) if name == "for" else rate(value) if name == "rate" else value
+        if verb in LEVELS:
+            return who, found, command_text("level", _level(verb, values, fields))
         if "why" in command.may:
             why = values.get("why")
             values["why"] = f"{who}: {why}" if why else f"by {who}"
-        return who, found[0], command_text(verb, values)
+        return who, found, command_text(verb, values)
+
+
+def _level(verb: str, values: Mapping[str, object], fields: Mapping[str, str]) -> dict[str, object]:
+    """Return the fields of a command about a level of detail."""
+    of, pattern = fields.get("of", ""), fields.get("pattern", "")[:_LONGEST]
+    if of and of not in PATTERNS:
+        raise UserError("choose a topic, a receiver or a stream, or nothing for the whole instance")
+    if bool(of) != bool(pattern):
+        raise UserError(f"the pattern of the {of} is needed" if of else "choose what the pattern is of")
+    given = {of: pattern} if of else {}
+    if verb == "end-level":
+        return levels.values(given | {"level": "off"})
+    if values["level"] not in _LEVEL:
+        raise UserError(f"choose a level from {_LEVEL[0]} to {_LEVEL[-1]}")
+    return levels.values(given | values)

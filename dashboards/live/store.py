@@ -17,6 +17,7 @@ from enum import StrEnum
 from queue import SimpleQueue
 
 from heliograph.dashboards.live.alerting import Alerting, Board
+from heliograph.dashboards.live.detailing import Details, Raised
 from heliograph.dashboards.live.keeping import STORE_HISTOGRAMS, Keeping, keeping
 from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
 from heliograph.dashboards.live.sending import sending
@@ -72,6 +73,8 @@ class View:
     """Unrecoverable losses that the instances keep, latest first."""
     keeping: Mapping[str, Keeping] = field(default_factory=dict)
     """Message stores by the name of their instances."""
+    raised: tuple[Raised, ...] = ()
+    """Levels of detail that are raised, the highest first."""
     instances: tuple[InstanceRow, ...] = ()
     """Instances by name."""
     heard_ns: int = 0
@@ -171,6 +174,7 @@ class Store:
         self._alerts = alerts
         self._before: Snapshot | None = None
         self._watcher = Watcher()
+        self._details = Details()
         self._points: deque[Point] = deque(maxlen=points)
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
@@ -279,6 +283,7 @@ class Store:
             transmitters=tuple(transmitters(before, now)),
             losses=tuple(losses(now)),
             keeping=stores,
+            raised=self._details.update(now),
             instances=tuple(instances(before, now)),
             heard_ns=max((instance.heartbeat_ns for instance in now.instances), default=0),
             events=tuple(self._events),

@@ -21,6 +21,7 @@ PAGES = {
     "stores": "st-state",
     "lab": "lab-state",
     f"incident?recording={KEPT}&span=unusual": "inc-state",
+    "detail?of=topic&pattern=PRICES.*&level=3": "dt-state",
     f"control?instance=feed+({os.getpid()})": "act-state",
 }
 """Address of each page, and the id of its state."""
@@ -97,10 +98,9 @@ REACHABLE = """
 return [...document.querySelectorAll('a[href], button, input, summary, select, textarea, [tabindex]')]
   .filter(it => it.tabIndex >= 0 && !it.disabled && it.checkVisibility({visibilityProperty: true})
     && it.getClientRects().length && !(it.type === 'radio' && !it.checked))
-  .map(it => it.matches('.dash-dropdown-focus-target') ? it.parentElement.querySelector('button') : it)
   .map(it => it.outerHTML.slice(0, 60));
 """
-"""The controls in the order of reading; a dropdown of Dash passes the focus on to its button."""
+"""The controls in the order of reading."""
 MOVING = """
 return [...document.querySelectorAll('main, main *')].flatMap(it => ['', '::before', '::after'].map(part => [it, part]))
   .filter(([it, part]) => {

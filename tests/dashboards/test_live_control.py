@@ -112,7 +112,7 @@ WRONG = {
     "a long name": ({"who": "x" * 41}, "your name is needed"),
     "an invisible name": ({"who": "Ada\u202e"}, "your name is needed"),
     "no command": ({"command": ""}, "choose a command"),
-    "another command": ({"command": "level"}, "choose a command"),
+    "another command": ({"command": "format"}, "choose a command"),
     "two commands": ({"command": "cutoff for=9"}, "choose a command"),
     "no instance": ({"instance": None}, "choose an instance that runs"),
     "another instance": ({"instance": "nobody (1)"}, "choose an instance that runs"),

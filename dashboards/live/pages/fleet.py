@@ -217,6 +217,7 @@ def _tiles(view: View) -> list[html.Div]:
         tile("Packets lost", numbers.count(lost), f"unrecoverable, {numbers.seconds(span)}", "bad" if lost else ""),
         tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
         tile("Latency p99.9", numbers.latency(tail.get("p99.9")), "all"),
+        _detail(view),
     ]
 
 
@@ -228,6 +229,13 @@ def _alerts(view: View) -> html.Div:
     firing, pending = board.count(State.FIRING), board.count(State.PENDING)
     tone = "bad" if firing else "watch" if pending else ""
     return tile("Alerts", dcc.Link(str(firing), href="/alerts", refresh=False), f"firing, {pending} pending", tone)
+
+
+def _detail(view: View) -> html.Div:
+    """The number of raised levels of detail, which opens their page."""
+    left = sum(item.is_left_on for item in view.raised)
+    note = f"levels raised, {left} left on" if left else "levels raised"
+    return tile("Detail", dcc.Link(str(len(view.raised)), href="/detail", refresh=False), note, "watch" if left else "")
 
 
 def _throughput_twin(points: tuple[Point, ...]) -> html.Table:

@@ -22,6 +22,7 @@ PAGES: Mapping[str, str] = {
     "/stores": "Stores",
     "/lab": "Latency lab",
     "/incident": "Incident",
+    "/detail": "Detail",
     "/control": "Control",
 }
 """Address and name of each page, in the order of the links on every page."""
