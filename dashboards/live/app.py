@@ -24,6 +24,7 @@ from heliograph.dashboards.live.pages import (
     congestion,
     detail,
     fleet,
+    history,
     incident,
     lab,
     receiver,
@@ -35,6 +36,7 @@ from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp
 from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.pages.verdict import old, verdict
+from heliograph.dashboards.live.past import Past
 from heliograph.dashboards.live.push import Streams, serve
 from heliograph.dashboards.live.recordings import Incident, NotARecording, Shelf
 from heliograph.dashboards.live.series import EVERYTHING
@@ -55,6 +57,7 @@ _SELECTIONS = {
     "inc-": incident.CHOICES,
     "al-": alerts.CHOICES,
     "lab-": lab.CHOICES,
+    "hy-": history.CHOICES,
     "dt-": detail.CHOICES,
     "act-": command.CHOICES,
 }
@@ -89,6 +92,7 @@ def _stay_here(app: Dash) -> None:
         return str(frame(**parts | {"config": _VERSION_CHECK.sub('"dash_version_url":null', parts["config"])}))
 
     app.interpolate_index = interpolate_index
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">')
 
 
 def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
@@ -104,6 +108,7 @@ def page_at(
     clock: Callable[[], int] = time.time_ns,
     control: Control | None = None,
     shelf: Shelf | None = None,
+    past: Past | None = None,
 ) -> Any:
     """Return the page of an address, complete.
 
@@ -115,6 +120,7 @@ def page_at(
         clock: Wall clock in ns since 1970.
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings; None: there is none.
+        past: The history; None: the server shows none.
     """
     store.look()
     view = store.view
@@ -131,6 +137,9 @@ def page_at(
     if path == "/control":
         ordered, more = command.order(values, view, control) if control else (command.Order(), [])
         return harmless(command.layout(view, state, ordered, control, [*said, *more]))
+    if path == "/history":
+        era, more = history.choice(values, past)
+        return harmless(history.layout(view, state, era, past, [*said, *more]))
     if path == "/detail":
         wanted, more = detail.choice(values, view)
         return harmless(detail.layout(view, state, wanted, control, [*said, *more]))
@@ -145,13 +154,16 @@ def page_at(
     return harmless(fleet.layout(view, state, verdict(view, status), choice, [*said, *more]))
 
 
-def followed(uploads: Uploads, control: Control | None, shelf: Shelf) -> Mapping[str, Followed]:
+def followed(
+    uploads: Uploads, control: Control | None, shelf: Shelf, past: Past | None = None
+) -> Mapping[str, Followed]:
     """Return the pages that follow the fleet, by address; every page shows at least how current it is.
 
     Args:
         uploads: The uploaded logs.
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings.
+        past: The history; None: the server shows none.
     """
 
     def lab_choice(view: View, values: Values) -> Hashable:
@@ -166,11 +178,18 @@ def followed(uploads: Uploads, control: Control | None, shelf: Shelf) -> Mapping
     def commands(view: View, chosen: Any) -> Mapping[str, Any]:
         return command.parts(view, control) if control else {}
 
+    def past_choice(view: View, values: Values) -> Hashable:
+        return history.choice(values, past)[0]
+
+    def past_parts(view: View, chosen: Any) -> Mapping[str, Any]:
+        return history.parts(past, chosen)
+
     fleet_places = dict.fromkeys(PLACES, "children") | dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
     found = {
         "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict),
         "/lab": Followed("lab-", lab.PLACES, lab_parts, lab_choice),
         "/incident": Followed("inc-", {"inc-recording": "options"}, recordings),
+        "/history": Followed("hy-", history.PLACES, past_parts, past_choice),
         "/control": Followed("act-", command.PLACES, commands),
     }
     return found | {path: _followed_one(one) for path, one in _OF_ONE.items()}
@@ -215,6 +234,7 @@ def create(
     control: Control | None = None,
     shelf: Shelf | None = None,
     streams: Streams | None = None,
+    past: Past | None = None,
 ) -> Dash:
     """Create the application over a store that the caller starts and closes.
 
@@ -224,6 +244,7 @@ def create(
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings; None: only those that readers upload.
         streams: Counts the streams of updates; None: a new count.
+        past: The history; None: the server shows none.
     """
     shelf = shelf or Shelf()
     app = Dash(
@@ -241,9 +262,9 @@ def create(
 
     @app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))
     def on_address(path: str | None, search: str | None) -> Any:
-        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf)
+        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf, past)
 
-    serve(app.server, store, Updates(store, followed(uploads, control, shelf), clock), streams)
+    serve(app.server, store, Updates(store, followed(uploads, control, shelf, past), clock), streams)
     _add_lab(app, store, uploads)
     _add_incident(app, shelf)
     if control is not None:

@@ -82,6 +82,9 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="offer the flight recordings in this directory too, besides those of the instances of this host; "
         "repeatable",
     )
+    parser.add_argument(
+        "--history", type=Path, metavar="DIR", help="show the latency history in this directory (heliograph history)"
+    )
     picture = parser.add_argument_group("picture of a running page")
     picture.add_argument("--capture", type=Path, metavar="FILE", help="write a PNG file with Chromium and exit")
     picture.add_argument("--url", default="http://127.0.0.1:8050/", help="address of the page (default: %(default)s)")
@@ -130,6 +133,7 @@ def _serve(args: argparse.Namespace) -> int:
         from heliograph.dashboards.live.alerting import Alerting
         from heliograph.dashboards.live.app import create
         from heliograph.dashboards.live.control import Control
+        from heliograph.dashboards.live.past import Past
         from heliograph.dashboards.live.recordings import Shelf
         from heliograph.dashboards.live.serving import listen
         from heliograph.dashboards.live.silences import Alertmanager
@@ -149,7 +153,8 @@ def _serve(args: argparse.Namespace) -> int:
             alerts=alerts,
         )
         control = Control(command_token, lambda: store.found, store.record) if command_token else None
-        app = create(store, control=control, shelf=shelf)
+        past = Past(args.history) if args.history else None
+        app = create(store, control=control, shelf=shelf, past=past)
         checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
         server = listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
 

@@ -135,7 +135,7 @@ class Control:
             return Outcome(False, f"Nothing was sent: {error}.")
         sender = f"{who} at {remote or 'an unknown address'}, on the live page"
         end = time.monotonic() + _ALL_SECONDS
-        found = []
+        found: list[Outcome] = []
         for target in targets:
             if found and time.monotonic() >= end:
                 break
@@ -205,9 +205,9 @@ def _level(verb: str, values: Mapping[str, object], fields: Mapping[str, str]) -
         raise UserError("choose a topic, a receiver or a stream, or nothing for the whole instance")
     if bool(of) != bool(pattern):
         raise UserError(f"the pattern of the {of} is needed" if of else "choose what the pattern is of")
-    given = {of: pattern} if of else {}
+    given: dict[str, object] = {of: pattern} if of else {}
     if verb == "end-level":
         return levels.values(given | {"level": "off"})
     if values["level"] not in _LEVEL:
         raise UserError(f"choose a level from {_LEVEL[0]} to {_LEVEL[-1]}")
-    return levels.values(given | values)
+    return levels.values({**given, **values})

@@ -75,7 +75,9 @@ class Details:
         return tuple(sorted(found, key=_order))
 
 
-def _raised(instance: InstanceState, level: Level, since_ns: int, is_whole: bool, refused: int, overruns: int) -> Raised:
+def _raised(
+    instance: InstanceState, level: Level, since_ns: int, is_whole: bool, refused: int, overruns: int
+) -> Raised:
     refused_now, overruns_now, longest = _cost(instance)
     return Raised(
         level,

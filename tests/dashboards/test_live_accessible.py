@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.dashboards.browsing import Running, seen, served, until
+from tests.dashboards.pasts import keep_history
 from tests.incidents import KEPT
 
 PAGES = {
@@ -20,11 +21,13 @@ PAGES = {
     "congestion": "cc-state",
     "stores": "st-state",
     "lab": "lab-state",
+    "history": "hy-state",
     f"incident?recording={KEPT}&span=unusual": "inc-state",
     "detail?of=topic&pattern=PRICES.*&level=3": "dt-state",
     f"control?instance=feed+({os.getpid()})": "act-state",
 }
 """Address of each page, and the id of its state."""
+TOKEN = "fedcba9876543210-control"
 CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "spinbutton", "textbox"}
 LEAST_CONTRAST = 4.5
 
@@ -114,13 +117,13 @@ return [...document.querySelectorAll('main, main *')].flatMap(it => ['', '::befo
 @pytest.fixture
 def open_to_all(tmp_path: Path) -> Iterator[Running]:
     """Live pages with every form."""
-    with served(tmp_path, control_token_file="fedcba9876543210-control") as page:
+    with served(tmp_path, "--history", str(keep_history(tmp_path / "history")), control_token_file=TOKEN) as page:
         yield page
 
 
 def visit(driver: Any, page: Running, path: str) -> None:
     driver.get(f"{page.url}{path}")
-    until(lambda: "live" in seen(driver, PAGES[path]), f"the page /{path}")
+    until(lambda: "live" in seen(driver, PAGES[path]), f"the page /{path}", 90)
 
 
 def media(driver: Any, kind: str = "", **features: str) -> None:

@@ -1,4 +1,4 @@
-"""The page of the levels of detail: what is raised, until when, its cost; setting and ending a level, with the token."""
+"""The page of the levels of detail: what is raised, until when, at which cost; setting and ending one, by token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heliograph.monitor.sampler import Sampler
 from tests.dashboards.test_live_control import TOKEN, Gate, gate
 from tests.dashboards.test_live_lab import call
 from tests.dashboards.test_live_page import text
-from tests.dashboards.views import SECOND, Fleet
+from tests.dashboards.views import SECOND
 from tests.ports import free_port
 
 __all__ = ["gate"]

@@ -99,7 +99,11 @@ def choice(values: Mapping[str, Sequence[str]], view: View) -> tuple[Choice, lis
         view: The view that the page shows.
     """
     given = {name: str((values.get(name) or [""])[0]) for name in ("instance", "of", "pattern", "level")}
-    known = {"instance": _instances(view), "of": dict.fromkeys(PATTERNS), "level": _LEVELS}
+    known: Mapping[str, Mapping[str, Any]] = {
+        "instance": _instances(view),
+        "of": dict.fromkeys(PATTERNS),
+        "level": _LEVELS,
+    }
     said = []
     for name, possible in known.items():
         if given[name] and given[name] not in possible:

@@ -21,6 +21,7 @@ PAGES: Mapping[str, str] = {
     "/congestion": "Congestion",
     "/stores": "Stores",
     "/lab": "Latency lab",
+    "/history": "History",
     "/incident": "Incident",
     "/detail": "Detail",
     "/control": "Control",
