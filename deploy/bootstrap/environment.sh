@@ -41,4 +41,7 @@ rm -rf "$venv"
 "$venv/bin/python" -m pip install -qq --no-input --disable-pip-version-check \
     --requirement "$venv/requirements.txt" --constraint "$here/../constraints.txt" ||
     fail "pip could not install the packages above; is a package index in reach? (.venv is unfinished; run make again)"
+# For its file axe.min.js, which the browser tests run with Selenium; Playwright, which it requires, is not used.
+"$venv/bin/python" -m pip install -qq --no-input --disable-pip-version-check --no-deps \
+    --constraint "$here/../constraints.txt" axe-playwright-python || fail "pip could not install axe-playwright-python"
 printf '%s\n' "$wanted" >"$stamp"

@@ -271,7 +271,32 @@
     return element.textContent === focused.textContent && element.href === focused.href;
   }
 
+  /* Corrects what the components of Dash get wrong for screen readers. */
+  function correct() {
+    /* A hidden input catches the focus and passes it on to the button: the keyboard reaches the button directly. */
+    document.querySelectorAll('.dash-dropdown-focus-target[tabindex="0"]').forEach(function (target) {
+      target.tabIndex = -1;
+      target.parentElement.querySelector("button").tabIndex = 0;
+    });
+    /* Radio buttons and check boxes are called options of a list: they are what they are, in the group around them. */
+    document.querySelectorAll('.dash-options-list[role="listbox"]').forEach(function (list) {
+      list.removeAttribute("role");
+    });
+    document.querySelectorAll(".dash-options-list-option[role], .dash-options-list-option[aria-selected]").forEach(
+      function (option) {
+        if (option.querySelector("input") !== null && option.closest(".dash-dropdown-content") === null) {
+          option.removeAttribute("role");
+          option.removeAttribute("aria-selected");
+        }
+      }
+    );
+    document.querySelectorAll('input[type="file"]:not([aria-label])').forEach(function (input) {
+      input.setAttribute("aria-label", input.parentElement.textContent.trim() || "File");
+    });
+  }
+
   new MutationObserver(function () {
+    correct();
     if (focused !== null && !focused.isConnected && document.activeElement === document.body) {
       var part = place === null ? null : document.getElementById(place);
       var found = part === null ? [] : Array.from(part.querySelectorAll(focused.tagName)).filter(alike);
@@ -279,7 +304,12 @@
         found[0].focus({ preventScroll: true });
       }
     }
-  }).observe(document.documentElement, { childList: true, subtree: true });
+  }).observe(document.documentElement, {
+    childList: true,
+    subtree: true,
+    attributes: true,
+    attributeFilter: ["tabindex", "aria-selected"] /* Dash sets these again */,
+  });
 
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = {
