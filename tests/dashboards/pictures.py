@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from werkzeug.serving import make_server
@@ -26,6 +27,8 @@ from werkzeug.serving import make_server
 from heliograph.dashboards.live.alerting import Alerting
 from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.control import Control
+from heliograph.dashboards.live.pages import history
+from heliograph.dashboards.live.past import Past
 from heliograph.dashboards.live.recordings import Shelf
 from heliograph.dashboards.live.silences import Alertmanager, Matcher, Silence, Silences
 from heliograph.dashboards.live.store import Store
@@ -33,6 +36,7 @@ from heliograph.monitor.alerts import load_evaluator
 from heliograph.monitor.latency import dense
 from heliograph.monitor.model import Event, Histogram, ObjectState, Snapshot
 from tests.dashboards.browsing import chromium, until
+from tests.dashboards.pasts import SLOW, keep_history
 from tests.dashboards.views import SECOND, Fleet
 from tests.fleet import RATE, RATE_DECIDED, STREAM
 from tests.incidents import KEPT, TICK, keep_incident
@@ -46,6 +50,8 @@ PAGES = {
     "congestion": "congestion",
     "stores": "stores",
     "incident": f"incident?recording={KEPT}&span=unusual&at={TICK + 12}",
+    "detail": "detail?of=topic&pattern=PRICES.*&level=3",
+    "history": f"history?{urlencode({'series': SLOW})}",
     "lab": "lab?lines=receiver:slow&lines=all",
     "control": "control",
 }
@@ -81,7 +87,9 @@ def main(folder: Path, *only: str) -> None:
             view = store.take()
         control = Control(b"sixteen characters", lambda: store.found, store.record)
         answers = itertools.count(view.time_ns, 1_000_000)  # the browser expects another time with each answer
-        app = create(store, lambda: next(answers), control, Shelf([keep_incident(Path(place) / "recordings").parent]))
+        shelf = Shelf([keep_incident(Path(place) / "recordings").parent])
+        past = studied(Path(place) / "history")
+        app = create(store, lambda: next(answers), control, shelf, past=past)
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
         server = make_server("127.0.0.1", free_port(), app.server, threaded=True)
         serving = threading.Thread(target=server.serve_forever, daemon=True)
@@ -98,6 +106,14 @@ def main(folder: Path, *only: str) -> None:
         finally:
             server.shutdown()
             serving.join()
+
+
+def studied(folder: Path) -> Past:
+    """A history whose page is ready."""
+    past = Past(keep_history(folder))
+    until(lambda: past.reading().series, "the history")
+    until(lambda: "under way" not in str(history.parts(past, history.Choice(SLOW))["hy-verdict"]), "its study")
+    return past
 
 
 def silencing(now_ns: int) -> Alertmanager:
