@@ -234,7 +234,8 @@ def _alerts(view: View) -> html.Div:
 def _detail(view: View) -> html.Div:
     """The number of raised levels of detail, which opens their page."""
     left = sum(item.is_left_on for item in view.raised)
-    note = f"levels raised, {left} left on" if left else "levels raised"
+    word = "level raised" if len(view.raised) == 1 else "levels raised"
+    note = f"{word}, {left} left on" if left else word
     return tile("Detail", dcc.Link(str(len(view.raised)), href="/detail", refresh=False), note, "watch" if left else "")
 
 
