@@ -268,6 +268,8 @@ PyObject *core_receiver_followed(PyObject *self, PyObject *args);
 
 /* -- acknowledgements: core_acks.c ---------------------------------------------------------- */
 
+PyObject *core_transmitter_wait_stable(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *keywords);
 PyObject *core_transmitter_wait_acked(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                       PyObject *keywords);
 PyObject *core_transmitter_acks(PyObject *self, PyObject *ignored);

@@ -40,6 +40,33 @@ PyObject *core_transmitter_wait_acked(PyObject *op, PyObject *const *args, Py_ss
     Py_RETURN_NONE;
 }
 
+static int wait_stable(core_transmitter *self, size_t number, int64_t slice_ns) {
+    return helio_transmitter_wait_stable(self->handle, number, slice_ns);
+}
+
+PyObject *core_transmitter_wait_stable(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *keywords) {
+    static const char *const names[] = {"number", "timeout"};
+    core_transmitter *self = (core_transmitter *)op;
+    PyObject *values[2];
+    int64_t timeout_ns;
+    if (core_arguments("wait_stable", args, count, keywords, names, 2, 0, values) < 0 ||
+        core_timeout(values[1], &timeout_ns) < 0) {
+        return NULL;
+    }
+    unsigned long long number = HELIO_ALL_MESSAGES;
+    if (values[0] != NULL && values[0] != Py_None) {
+        number = PyLong_AsUnsignedLongLong(values[0]);
+        if (number == (unsigned long long)-1 && PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    if (core_transmitter_wait(self, wait_stable, (size_t)number, core_deadline(timeout_ns)) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *ack_tuple(const helio_ack *ack) {
     char receiver[17];
     snprintf(receiver, sizeof receiver, "%016llx", (unsigned long long)ack->receiver);

@@ -435,6 +435,22 @@ static PyMethodDef transmitter_methods[] = {
      "\"fail\".\n"
      "    ClosedError: the transmitter is closed.\n"
      "    UsageError: within a callback of the same instance."},
+    {"wait_stable", (PyCFunction)(void (*)(void))core_transmitter_wait_stable,
+     METH_FASTCALL | METH_KEYWORDS,
+     "wait_stable($self, /, number=None, timeout=None)\n--\n\n"
+     "Wait until the quorum has acknowledged the topic's message with this number, or everything\n"
+     "submitted (None), at most `timeout` seconds.\n\n"
+     "The quorum are as many receivers as the option acks wants, or with acks_from \"stores\" as "
+     "many\n"
+     "message stores.  Messages of a topic are numbered from 0.  A number that was not sent yet "
+     "is\n"
+     "waited for.\n\n"
+     "Raises:\n    TimeoutExpired: it took longer.\n"
+     "    AckersError: fewer acknowledge than the option acks wants, and acks_missing is "
+     "\"fail\".\n"
+     "    ClosedError: the transmitter is closed.\n"
+     "    UsageError: the option acks is 0, or within a callback of the same instance.\n"
+     "    OverflowError: the number is less than 0 or does not fit in 64 bits."},
     {"acks", core_transmitter_acks, METH_NOARGS,
      "acks($self, /)\n--\n\n"
      "Take what receivers have acknowledged since the last call, the newest of each, as\n"

@@ -243,7 +243,7 @@ static helio_rx_endpoint_config acking_receiver(unsigned i) {
     return config;
 }
 
-static void add_listener(unsigned i, helio_sink_ack mode) {
+static void listen_as(unsigned i, helio_sink_ack mode, bool is_store) {
     const helio_rx_endpoint_config config = acking_receiver(i);
     world_add_receiver(&w, &listeners[i], &config);
     inboxes[i] = (inbox){.room = UINT64_MAX};
@@ -252,10 +252,15 @@ static void add_listener(unsigned i, helio_sink_ack mode) {
                              .on_stream_end = on_end,
                              .on_messages = on_messages,
                              .on_loss = on_loss,
-                             .ack = mode};
+                             .ack = mode,
+                             .is_store = is_store};
     CHECK_EQUAL(helio_rx_endpoint_subscribe(listeners[i].endpoint, "t", &sink, world_now(&w),
                                             &subscriptions[i]),
                 0);
+}
+
+static void add_listener(unsigned i, helio_sink_ack mode) {
+    listen_as(i, mode, false);
 }
 
 static helio_tx_stream_config waiting_source(uint32_t receivers, int missing) {
@@ -629,13 +634,13 @@ static void degrade_takes_what_there_is_and_tells_each_change(void) {
 
 static void fail_refuses_until_there_are_enough(void) {
     begin_acked(1, HELIO_ACKS_MISSING_FAIL, 0, HELIO_SINK_ACK_AUTO);
-    CHECK(helio_tx_stream_is_refusing(source.stream));
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_ACKERS);
     add_listener(0, HELIO_SINK_ACK_AUTO);
     world_run(&w, HELIO_SECOND);
-    CHECK(!helio_tx_stream_is_refusing(source.stream));
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_GO);
     silence(0, true);
     world_run(&w, 6 * HELIO_SECOND);
-    CHECK(helio_tx_stream_is_refusing(source.stream));
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_ACKERS);
     end_acked();
 }
 
@@ -836,7 +841,222 @@ static void an_action_on_a_receiver_without_reports_holds_for_its_acknowledgemen
     end_acked();
 }
 
+/* ---- a quorum of stores ---- */
+
+static helio_tx_stability_limits limits;
+
+/* Receivers of which the first `stores` are message stores. */
+static void begin_quorum(uint32_t wanted, int missing, unsigned count, unsigned stores) {
+    noted = 0;
+    world_init(&w, 7, 1);
+    for (unsigned i = 0; i < count; i++) {
+        listen_as(i, HELIO_SINK_ACK_AUTO, i < stores);
+    }
+    helio_tx_stream_config config = waiting_source(wanted, missing);
+    config.acks_of_stores = true;
+    config.unstable = limits;
+    begin_source(config);
+    world_run(&w, 5 * MS);
+}
+
+static bool is_stable(void) {
+    return helio_tx_stream_is_stable(source.stream, helio_tx_stream_lead(source.stream));
+}
+
+static void only_stores_count_for_a_quorum_of_stores(void) {
+    begin_quorum(2, HELIO_ACKS_MISSING_BLOCK, 3, 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 3);
+    CHECK_EQUAL(helio_cell(&source_counts()->quorum_present), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->quorum_required), 2);
+    send(3);
+    world_run(&w, 50 * MS);
+    CHECK_EQUAL(inboxes[1].messages, 3);
+    CHECK(!is_stable()); /* a store and two others have them */
+    CHECK_EQUAL(helio_tx_stream_acked_by(source.stream, helio_tx_stream_lead(source.stream)), 3);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_messages), 3);
+    CHECK(helio_cell(&source_counts()->unstable_bytes) > 0);
+    CHECK(helio_cell(&source_counts()->acks_not_counted) > 0);
+    CHECK_EQUAL(events_of(HELIO_EVENT_QUORUM_REACHED), 0);
+    world_end_receiver(&listeners[1]);
+    listeners[1].endpoint = NULL;
+    listen_as(1, HELIO_SINK_ACK_AUTO, true);
+    world_run(&w, HELIO_SECOND);
+    CHECK(is_stable());
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_messages), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_bytes), 0);
+    CHECK_EQUAL(events_of(HELIO_EVENT_QUORUM_REACHED), 1);
+    CHECK(strstr(event_text, "2 of 2 stores acknowledge"));
+    end_acked();
+}
+
+static void any_one_store_of_three_may_go_and_a_lost_quorum_is_reported_once(void) {
+    begin_quorum(2, HELIO_ACKS_MISSING_BLOCK, 3, 3);
+    CHECK_EQUAL(events_of(HELIO_EVENT_QUORUM_REACHED), 1);
+    silence(0, true);
+    send(5);
+    world_run(&w, 50 * MS);
+    CHECK(is_stable());
+    world_run(&w, 6 * HELIO_SECOND); /* it has expired */
+    CHECK_EQUAL(events_of(HELIO_EVENT_QUORUM_LOST), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->quorum_present), 2);
+    silence(1, true);
+    send(5);
+    world_run(&w, 12 * HELIO_SECOND);
+    CHECK(!is_stable());
+    CHECK_EQUAL(events_of(HELIO_EVENT_QUORUM_LOST), 1);
+    CHECK(strstr(event_text, "1 of 2 stores acknowledge"));
+    CHECK_EQUAL(helio_cell(&source_counts()->quorum_losses), 1);
+    silence(1, false);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK(is_stable());
+    CHECK_EQUAL(events_of(HELIO_EVENT_QUORUM_REACHED), 2);
+    end_acked();
+}
+
+/* With acks_missing=degrade packets leave the history, but nothing is called stable for that. */
+static void what_leaves_without_the_quorum_is_not_stable(void) {
+    begin_quorum(2, HELIO_ACKS_MISSING_DEGRADE, 2, 1);
+    send(5);
+    world_run(&w, 50 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_messages), 0);
+    CHECK(!is_stable());
+    end_acked();
+}
+
+static void the_latency_of_stability_has_each_message_once(void) {
+    begin_quorum(2, HELIO_ACKS_MISSING_BLOCK, 2, 2);
+    const helio_stats_object *object = helio_tx_stream_object(source.stream);
+    const helio_hdr *histogram = object->histogram[HELIO_TX_STREAM_STABILITY_LATENCY];
+    static uint8_t data[4000];
+    send(10);
+    CHECK_EQUAL(helio_tx_stream_append(source.stream, topic, data, sizeof data,
+                                       world_now(&w).wall_ns, world_now(&w)),
+                0); /* three packets, one message */
+    helio_tx_stream_flush(source.stream, world_now(&w));
+    CHECK(helio_cell(&source_counts()->unstable_messages) >= 1);
+    helio_sim_wake(source.node);
+    world_run(&w, 100 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_messages), 0);
+    uint64_t recorded = 0;
+    for (size_t i = 0; i < HELIO_HDR_CELLS; i++) {
+        recorded += helio_cell(&histogram->counts[i]);
+    }
+    CHECK_EQUAL(recorded, 11);
+    CHECK(helio_cell(&histogram->sum) > 0);
+    end_acked();
+}
+
+/* A confirmation of what was never sent, or from a receiver that is no store. */
+static void forged_confirmations_make_nothing_stable(void) {
+    begin_quorum(1, HELIO_ACKS_MISSING_BLOCK, 0, 0);
+    send(10);
+    forge(1000, 1, 0, 1000, HELIO_PGM_ACK_STORE);
+    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused_impossible), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->quorum_present), 0);
+    const uint32_t lead = (uint32_t)helio_tx_stream_lead(source.stream);
+    forge(lead, 1, 0, lead, 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->acks_not_counted), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
+    CHECK(!is_stable());
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_messages), 10);
+    forge(lead, 1, 0, lead, 0x80); /* a flag of a later version is no store's */
+    CHECK(!is_stable());
+    end_acked();
+}
+
+static helio_admission ask_for(size_t length) {
+    return helio_tx_stream_admit(source.stream, topic, length, world_now(&w));
+}
+
+static void as_many_messages_as_allowed_are_not_stable(void) {
+    limits = (helio_tx_stability_limits){.messages = 4};
+    begin_quorum(1, HELIO_ACKS_MISSING_BLOCK, 1, 1);
+    silence(0, true);
+    CHECK_EQUAL(send_while_room(100), 4);
+    CHECK_EQUAL(ask_for(5), HELIO_ADMIT_UNSTABLE_MESSAGES);
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_GO);
+    CHECK_EQUAL(events_of(HELIO_EVENT_UNSTABLE_LIMIT), 1);
+    CHECK(strstr(event_text, "at the limit unstable_messages=4"));
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_at_limit), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_limits), 1);
+    world_run(&w, 20 * MS);
+    silence(0, false);
+    world_run(&w, HELIO_SECOND);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_at_limit), 0);
+    CHECK(helio_cell(&source_counts()->unstable_blocked_time) >= 20 * MS);
+    CHECK_EQUAL(ask_for(5), HELIO_ADMIT_GO);
+    /* A list joins the open packet no further than the limit goes. */
+    helio_buffer list[10];
+    for (size_t i = 0; i < 10; i++) {
+        list[i] = (helio_buffer){"hello", 5};
+    }
+    const helio_moment now = world_now(&w);
+    helio_tx_stream_append(source.stream, topic, "hello", 5, now.wall_ns, now);
+    CHECK_EQUAL(
+        helio_tx_stream_append_run(source.stream, topic, list, 10, 100, now.wall_ns, 0, now), 3);
+    CHECK_EQUAL(ask_for(5), HELIO_ADMIT_UNSTABLE_MESSAGES);
+    end_acked();
+    limits = (helio_tx_stability_limits){0};
+}
+
+static void as_many_bytes_as_allowed_are_not_stable_but_one_message_goes(void) {
+    limits = (helio_tx_stability_limits){.bytes = 300};
+    begin_quorum(1, HELIO_ACKS_MISSING_BLOCK, 1, 1);
+    silence(0, true);
+    CHECK_EQUAL(ask_for(1000), HELIO_ADMIT_GO);
+    const int sent = send_while_room(100);
+    CHECK(sent >= 2 && sent <= 6);
+    CHECK(helio_cell(&source_counts()->unstable_bytes) <= 300 + 100);
+    CHECK_EQUAL(ask_for(5), HELIO_ADMIT_UNSTABLE_BYTES);
+    CHECK(strstr(helio_admission_text[ask_for(5)].refused, "unstable_bytes"));
+    end_acked();
+    limits = (helio_tx_stability_limits){0};
+}
+
+static void limits_may_refuse_or_only_report(void) {
+    limits = (helio_tx_stability_limits){.messages = 2, .action = HELIO_UNSTABLE_ACTION_REFUSE};
+    begin_quorum(1, HELIO_ACKS_MISSING_BLOCK, 1, 1);
+    silence(0, true);
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_GO);
+    CHECK_EQUAL(send_while_room(100), 2);
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_UNSTABLE_MESSAGES);
+    end_acked();
+    limits.action = HELIO_UNSTABLE_ACTION_REPORT;
+    begin_quorum(1, HELIO_ACKS_MISSING_BLOCK, 1, 1);
+    silence(0, true);
+    CHECK_EQUAL(send_while_room(10), 10);
+    CHECK_EQUAL(events_of(HELIO_EVENT_UNSTABLE_LIMIT), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->unstable_limits), 1);
+    CHECK_EQUAL(helio_tx_stream_refusal(source.stream), HELIO_ADMIT_GO);
+    end_acked();
+    limits = (helio_tx_stability_limits){0};
+}
+
+static void a_message_is_found_by_its_number(void) {
+    begin_quorum(1, HELIO_ACKS_MISSING_BLOCK, 1, 1);
+    uint64_t sequence;
+    CHECK(!helio_tx_stream_has_sent(source.stream, topic, 0, &sequence));
+    const uint64_t first = helio_tx_stream_lead(source.stream) + 1;
+    send(3); /* a packet each */
+    CHECK(helio_tx_stream_has_sent(source.stream, topic, 0, &sequence));
+    CHECK_EQUAL(sequence, first);
+    CHECK(helio_tx_stream_has_sent(source.stream, topic, 2, &sequence));
+    CHECK_EQUAL(sequence, helio_tx_stream_lead(source.stream));
+    CHECK(!helio_tx_stream_has_sent(source.stream, topic, 3, &sequence));
+    end_acked();
+}
+
 int main(void) {
+    RUN(only_stores_count_for_a_quorum_of_stores);
+    RUN(any_one_store_of_three_may_go_and_a_lost_quorum_is_reported_once);
+    RUN(what_leaves_without_the_quorum_is_not_stable);
+    RUN(the_latency_of_stability_has_each_message_once);
+    RUN(forged_confirmations_make_nothing_stable);
+    RUN(as_many_messages_as_allowed_are_not_stable);
+    RUN(as_many_bytes_as_allowed_are_not_stable_but_one_message_goes);
+    RUN(limits_may_refuse_or_only_report);
+    RUN(a_message_is_found_by_its_number);
     RUN(wait_n_ack_counts_distinct_receivers_and_only_progress);
     RUN(a_new_life_counts_from_where_it_joined_and_an_old_one_no_more);
     RUN(those_that_joined_late_take_over_where_others_stop);

@@ -29,6 +29,8 @@ static const example examples[] = {
     {HELIO_ADMIT_INSTANCE_RATE, "&rate=10000", ""},
     {HELIO_ADMIT_WINDOW, "", "&flow_window=min&window_receivers=1"},
     {HELIO_ADMIT_CREDIT, "", "&await_credit=true"},
+    {HELIO_ADMIT_UNSTABLE_MESSAGES, "", "&acks=1&unstable_messages=300"},
+    {HELIO_ADMIT_UNSTABLE_BYTES, "", "&acks=1&unstable_bytes=60000"},
 };
 
 enum { EXAMPLES = sizeof examples / sizeof *examples };
@@ -204,7 +206,7 @@ static void a_list_is_refused_at_the_same_message_as_its_messages_one_by_one(voi
     }
     for (int i = 0; i < EXAMPLES; i++) {
         const helio_admission cause = examples[i].cause;
-        if (cause != HELIO_ADMIT_HISTORY && cause != HELIO_ADMIT_WINDOW &&
+        if (!helio_admission_is_of_acks(cause) && cause != HELIO_ADMIT_WINDOW &&
             cause != HELIO_ADMIT_CREDIT) {
             continue; /* it depends on time, or no message goes */
         }
@@ -255,6 +257,29 @@ static void a_full_queue_names_what_its_messages_wait_for(void) {
         check_waits(examples[i].cause);
         end();
     }
+}
+
+/* With unstable_action=refuse no call waits; with report none is refused. */
+static void limits_of_what_is_not_stable_refuse_or_report(void) {
+    begin("", "&acks=1&unstable_messages=10&unstable_action=refuse");
+    for (int n = 0; n < 10; n++) {
+        CHECK_EQUAL(helio_transmitter_send(transmitter, data, 100), 0);
+    }
+    const char *refused = helio_admission_text[HELIO_ADMIT_UNSTABLE_MESSAGES].refused;
+    says(helio_transmitter_send(transmitter, data, 100), HELIO_ERR_ACKERS, refused);
+    says(helio_transmitter_wait(transmitter, 100, HELIO_SECOND), HELIO_ERR_ACKERS, refused);
+    begin_queue();
+    helio_tx_lane_work(transmitter->lane, helio_clock_read(&instance->clock));
+    says(submit(100), HELIO_ERR_ACKERS, refused);
+    CHECK_EQUAL(helio_cell(&stream_stats()->unstable_messages), 10);
+    end();
+    begin("", "&acks=1&unstable_messages=10&unstable_action=report");
+    for (int n = 0; n < 50; n++) {
+        CHECK_EQUAL(helio_transmitter_send(transmitter, data, 100), 0);
+    }
+    CHECK_EQUAL(helio_cell(&stream_stats()->unstable_messages), 50);
+    CHECK_EQUAL(helio_cell(&stream_stats()->unstable_limits), 1);
+    end();
 }
 
 static void a_queue_that_is_only_full_says_so(void) {
@@ -321,6 +346,7 @@ static void each_cause_has_words_of_its_own(void) {
 
 int main(void) {
     RUN(polled_a_refusal_names_its_one_cause);
+    RUN(limits_of_what_is_not_stable_refuse_or_report);
     RUN(a_list_is_refused_at_the_same_message_as_its_messages_one_by_one);
     RUN(a_full_queue_names_what_its_messages_wait_for);
     RUN(a_queue_that_is_only_full_says_so);

@@ -39,6 +39,9 @@ typedef enum helio_event_id {
     HELIO_EVENT_ACKS_STOPPED = 61,
     HELIO_EVENT_ACKS_MISSING = 62,
     HELIO_EVENT_ACKS_DEGRADED = 63,
+    HELIO_EVENT_QUORUM_REACHED = 64,
+    HELIO_EVENT_QUORUM_LOST = 65,
+    HELIO_EVENT_UNSTABLE_LIMIT = 66,
     HELIO_EVENT_CONGESTION_ON = 70,
     HELIO_EVENT_CONGESTION_OFF = 71,
     HELIO_EVENT_RATE_CHANGED = 75,
@@ -123,7 +126,10 @@ typedef enum helio_event_id {
     X(ACKS_STOPPED, acks_stopped, 61, WARNING, "receiver,acked_sequence,receivers", "A receiver no longer acknowledges: it left, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "receivers,wanted,packets_unacked", "Too few receivers acknowledge, or they are so slow that the history is full. The text names the slow ones.") \
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "The number of acknowledgements a packet needs followed the number of receivers (acks_missing=degrade), or packets were dropped unacknowledged at close.") \
-    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. Causes: 1 channel room, 2 repairs, 3 acknowledgements (history full), 4 rate, 5 instance's rate, 6 send limit, 7 credit.") \
+    X(QUORUM_REACHED, quorum_reached, 64, INFO, "present,required,packets_unacked", "As many receivers or stores acknowledge a stream as option acks requires, for the first time or again.") \
+    X(QUORUM_LOST, quorum_lost, 65, WARNING, "present,required,packets_unacked", "Fewer receivers or stores acknowledge a stream than option acks requires: no message becomes stable.") \
+    X(UNSTABLE_LIMIT, unstable_limit, 66, WARNING, "messages,bytes,limit", "The messages that are not stable have reached unstable_messages or unstable_bytes, which the text names. At most one per second and stream.") \
+    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. Causes: 1 channel room, 2 repairs, 3 acknowledgements (history full), 4 rate, 5 instance's rate, 6 send limit, 7 credit, 11 unstable_messages, 12 unstable_bytes.") \
     X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "The congestion ended.") \
     X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,receiver_index", "The rate policy changed the rate in bytes per second, or would have (rate_mode=advise). Rises are reported in steps of 10 %. The text names the deciding receiver (receiver_index 4294967295: none).") \
     X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,receiver_index,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for a second or longer. A lower rate does not help them.") \

@@ -92,10 +92,21 @@ typedef enum {
 } helio_option_rate_receivers;
 
 typedef enum {
+    HELIO_ACKS_FROM_RECEIVERS,
+    HELIO_ACKS_FROM_STORES,
+} helio_option_acks_from;
+
+typedef enum {
     HELIO_ACKS_MISSING_BLOCK,
     HELIO_ACKS_MISSING_DEGRADE,
     HELIO_ACKS_MISSING_FAIL,
 } helio_option_acks_missing;
+
+typedef enum {
+    HELIO_UNSTABLE_ACTION_BLOCK,
+    HELIO_UNSTABLE_ACTION_REFUSE,
+    HELIO_UNSTABLE_ACTION_REPORT,
+} helio_option_unstable_action;
 
 typedef enum {
     HELIO_SLOW_MODE_OBSERVE,
@@ -122,6 +133,7 @@ typedef enum {
     HELIO_ACK_NONE,
     HELIO_ACK_AUTO,
     HELIO_ACK_APP,
+    HELIO_ACK_STORE,
 } helio_option_ack;
 
 typedef enum {
@@ -286,7 +298,11 @@ typedef struct helio_transmitter_options {
     double rate_quantile;
     int64_t control_interval_ns;
     uint64_t acks;
+    helio_option_acks_from acks_from;
     helio_option_acks_missing acks_missing;
+    uint64_t unstable_messages;
+    uint64_t unstable_bytes;
+    helio_option_unstable_action unstable_action;
     uint64_t nak_limit;
     uint64_t ack_limit;
     uint64_t repair_limit;
@@ -349,7 +365,11 @@ typedef struct helio_transmitter_options {
         bool rate_quantile;
         bool control_interval;
         bool acks;
+        bool acks_from;
         bool acks_missing;
+        bool unstable_messages;
+        bool unstable_bytes;
+        bool unstable_action;
         bool nak_limit;
         bool ack_limit;
         bool repair_limit;
@@ -519,7 +539,11 @@ typedef struct helio_receiver_options {
     X(rate_quantile, , rate_quantile, FLOAT, false, 0.0, 1.0, "0.95", "", "") \
     X(control_interval, , control_interval_ns, DURATION, false, 0.001, 10.0, "0.01", "", "seconds") \
     X(acks, , acks, UNSIGNED, false, 0.0, 1024.0, "0", "", "receivers") \
+    X(acks_from, , acks_from, CHOICE, false, 0.0, 0.0, "receivers", "receivers,stores", "") \
     X(acks_missing, , acks_missing, CHOICE, false, 0.0, 0.0, "block", "block,degrade,fail", "") \
+    X(unstable_messages, , unstable_messages, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "messages") \
+    X(unstable_bytes, , unstable_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
+    X(unstable_action, , unstable_action, CHOICE, false, 0.0, 0.0, "block", "block,refuse,report", "") \
     X(nak_limit, , nak_limit, UNSIGNED, false, 0.0, 1000000000.0, "0", "", "sequences") \
     X(ack_limit, , ack_limit, UNSIGNED, false, 0.0, 1000000000.0, "0", "", "packets") \
     X(repair_limit, , repair_limit, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
@@ -561,7 +585,7 @@ typedef struct helio_receiver_options {
     X(queue_high, stream., queue_high, FLOAT, true, 0.0, 1.0, "0.0", "", "") \
     X(queue_low, stream., queue_low, FLOAT, true, 0.0, 1.0, "0.0", "", "") \
     X(max_message_bytes, stream., max_message_bytes, UNSIGNED, false, 1.0, 1073741824.0, "67108864", "", "bytes") \
-    X(ack, , ack, CHOICE, false, 0.0, 0.0, "none", "none,auto,app", "") \
+    X(ack, , ack, CHOICE, false, 0.0, 0.0, "none", "none,auto,app,store", "") \
     X(ack_packets, , ack_packets, UNSIGNED, false, 1.0, 65536.0, "64", "", "packets") \
     X(credit, , credit, UNSIGNED, false, 0.0, 2147483648.0, "0", "", "messages") \
     X(tagged, , tagged, BOOLEAN, false, 0.0, 0.0, "false", "", "") \

@@ -102,6 +102,7 @@ enum { /* pgm ack */
     HELIO_PGM_ACK_TRANSPORT = 0x1,
     HELIO_PGM_ACK_APPLICATION = 0x2,
     HELIO_PGM_ACK_LEAVING = 0x1,
+    HELIO_PGM_ACK_STORE = 0x2,
 };
 
 enum { /* pgm receiver report */

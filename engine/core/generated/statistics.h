@@ -317,7 +317,19 @@ enum { /* indexes of a instance's histograms */
     X(storms, COUNTER, "", 0, "storms", "", "", "NAK storms detected.") \
     X(storm_active, GAUGE, "", 0, "storm_active", "", "", "1 while a NAK storm lasts.") \
     X(cutoffs, COUNTER, "", 0, "cutoffs", "", "", "Cut-offs of all requests that storms called for; executed only with storm_mode=enforce.") \
-    X(cutoff_time, COUNTER, "nanoseconds", 0, "cutoff_time", "", "", "Total duration of these cut-offs as decided.")
+    X(cutoff_time, COUNTER, "nanoseconds", 0, "cutoff_time", "", "", "Total duration of these cut-offs as decided.") \
+    X(quorum_required, GAUGE, "", 0, "quorum_required", "", "", "Receivers or stores that must acknowledge a message before it is stable (option acks).") \
+    X(quorum_present, GAUGE, "", 0, "quorum_present", "", "", "Receivers, or with acks_from=stores message stores, whose acknowledgements count for the quorum. Below quorum_required the quorum is lost.") \
+    X(quorum_losses, COUNTER, "", 0, "quorum_losses", "", "", "Times the quorum was lost.") \
+    X(acks_not_counted, COUNTER, "packets", 0, "acks_not_counted", "", "", "Acknowledgements that did not count for the quorum, because their receiver is no store (acks_from=stores) or is suspended.") \
+    X(unstable_messages, GAUGE, "messages", 0, "unstable_messages", "", "", "Messages sent and not stable yet.") \
+    X(unstable_bytes, GAUGE, "bytes", 0, "unstable_bytes", "", "", "Bytes of the packets sent and not stable yet, as the history counts them.") \
+    X(unstable_limit_messages, GAUGE, "messages", 0, "unstable_limit_messages", "", "", "Limit of unstable_messages; 0: none.") \
+    X(unstable_limit_bytes, GAUGE, "bytes", 0, "unstable_limit_bytes", "", "", "Limit of unstable_bytes; 0: none.") \
+    X(unstable_at_limit, GAUGE, "", 0, "unstable_at_limit", "", "", "1 while messages are at unstable_messages or unstable_bytes.") \
+    X(unstable_limits, COUNTER, "", 0, "unstable_limits", "", "", "Times unstable_messages or unstable_bytes was reached.") \
+    X(unstable_blocked_time, COUNTER, "nanoseconds", 0, "unstable_blocked_time", "", "", "Time messages were at these limits.") \
+    X(stability_latency, HISTOGRAM, "nanoseconds", 2, "stability_latency", "", "", "Closing of a message's packet until the quorum has acknowledged it, for each message. No values without option acks.")
 
 /* One numbered packet sequence being sent (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_tx_stream_stats {
@@ -437,10 +449,23 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t storm_active;
     _Atomic uint64_t cutoffs;
     _Atomic uint64_t cutoff_time;
+    _Atomic uint64_t quorum_required;
+    _Atomic uint64_t quorum_present;
+    _Atomic uint64_t quorum_losses;
+    _Atomic uint64_t acks_not_counted;
+    _Atomic uint64_t unstable_messages;
+    _Atomic uint64_t unstable_bytes;
+    _Atomic uint64_t unstable_limit_messages;
+    _Atomic uint64_t unstable_limit_bytes;
+    _Atomic uint64_t unstable_at_limit;
+    _Atomic uint64_t unstable_limits;
+    _Atomic uint64_t unstable_blocked_time;
+    _Atomic uint64_t stability_latency;
 } helio_tx_stream_stats;
 
 enum { /* indexes of a tx_stream's histograms */
     HELIO_TX_STREAM_PACE_LATENCY,
+    HELIO_TX_STREAM_STABILITY_LATENCY,
     HELIO_TX_STREAM_HISTOGRAMS
 };
 
@@ -1075,6 +1100,17 @@ enum {
     X(TX_STREAM, tx_stream, pgmcc_window, HELIO_HAS_PGMCC) \
     X(TX_STREAM, tx_stream, pgmcc_cuts, HELIO_HAS_PGMCC) \
     X(TX_STREAM, tx_stream, ack_blocked_time, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, quorum_required, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, quorum_present, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, quorum_losses, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, acks_not_counted, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_messages, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_bytes, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_limit_messages, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_limit_bytes, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_at_limit, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_limits, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, unstable_blocked_time, HELIO_HAS_ACKS) \
     X(TRANSMITTER, transmitter, queue_messages, HELIO_HAS_COUNTED) \
     X(TRANSMITTER, transmitter, credit_limit, HELIO_HAS_CREDIT) \
     X(TRANSMITTER, transmitter, credit_waits, HELIO_HAS_CREDIT) \

@@ -1,7 +1,7 @@
 /* Keeps the messages of receivers in a store (docs/store.md), and acknowledges those that are
  * durable.
  *
- * The keeper is one more receiver of the streams that it keeps, with ack=app.  A source that asks
+ * The keeper is one more receiver of the streams that it keeps, with ack=store.  A source that asks
  * for acknowledgements holds its messages until then; no source needs a store to run.
  *
  * The receivers have receive queues, so the engine's thread never waits for the disk.  While the

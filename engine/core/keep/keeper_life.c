@@ -103,7 +103,7 @@ int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *top
         return helio_fail_plain(HELIO_ERR_NOMEM, "no memory for a topic of a store");
     }
     char text[1024];
-    const int bytes = snprintf(text, sizeof text, "%s%sack=app", options ? options : "",
+    const int bytes = snprintf(text, sizeof text, "%s%sack=store", options ? options : "",
                                options && *options ? "&" : "");
     int error = bytes < (int)sizeof text
                     ? helio_receiver_create(keeper->instance, endpoint, topic, text, NULL,

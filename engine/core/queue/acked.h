@@ -17,9 +17,11 @@
 
 /* A thread that waits; lives on its stack. */
 typedef struct helio_ack_wait {
-    uint64_t queued;   /* index in the submit queue; messages before it are waited for */
-    uint64_t sequence; /* newest packet of it, once it was sent */
-    uint32_t receivers;
+    uint64_t number;    /* of the message waited for, or HELIO_ALL_MESSAGES */
+    uint64_t queued;    /* index in the submit queue; then messages before it are waited for */
+    uint64_t sequence;  /* newest packet of it, once it was sent */
+    uint32_t receivers; /* that must acknowledge it, unless it is the quorum */
+    bool is_for_quorum;
     bool is_sent;
     bool is_done;
     struct helio_ack_wait *next;

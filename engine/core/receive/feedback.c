@@ -164,7 +164,9 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     const helio_pgm_acknowledge acknowledge = {
         .kind = shared->subscriptions.acked_by_app ? HELIO_PGM_ACK_APPLICATION
                                                    : HELIO_PGM_ACK_TRANSPORT,
-        .flags = flags,
+        .flags = helio_subscriptions_are_stores(&shared->subscriptions)
+                     ? (uint8_t)(flags | HELIO_PGM_ACK_STORE)
+                     : flags,
         .receiver = shared->config.receiver,
         .incarnation = acks->incarnation,
         .first = (uint32_t)(is_old ? acks->position - CLAIM_MAX : acks->first),

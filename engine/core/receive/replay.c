@@ -203,7 +203,8 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
         replay->shared.subscriptions.first = NULL;
         replay->shared.subscriptions.by_id = (helio_map){0};
         /* The receiver acknowledges; a second voice of its name would contradict it. */
-        replay->shared.subscriptions.acked_by_auto = replay->shared.subscriptions.acked_by_app = 0;
+        replay->shared.subscriptions.acked_by_auto = replay->shared.subscriptions.acked_by_app =
+            replay->shared.subscriptions.acked_by_store = 0;
         replay->shared.subscriptions.stats = replay->shared.stats;
         replay->shared.subscriptions.instance = replay->shared.instance;
         const helio_sink sink = {.context = replay, .on_messages = on_messages};

@@ -52,6 +52,8 @@ typedef struct helio_sink {
      * once.  NULL: on_messages gets them. */
     size_t (*on_lasting_messages)(void *context, const helio_message *messages, size_t count);
     helio_sink_ack ack;
+    /* It is a message store: acknowledgements say so (HELIO_PGM_ACK_STORE). */
+    bool is_store;
     /* Reads the gauge, now and then.  NULL: the sink holds nothing. */
     void (*read_gauge)(void *context, helio_sink_gauge *out);
     /* Messages the source may send beyond those the application has consumed; 0: any number. */

@@ -8,6 +8,9 @@
 #include "base/hash.h"
 
 static void count_acking(helio_subscriptions *subscriptions, const helio_sink *sink, uint32_t by) {
+    if (sink->is_store && sink->ack != HELIO_SINK_ACK_NONE) {
+        subscriptions->acked_by_store += by;
+    }
     if (sink->ack == HELIO_SINK_ACK_AUTO) {
         subscriptions->acked_by_auto += by;
     } else if (sink->ack == HELIO_SINK_ACK_APP) {

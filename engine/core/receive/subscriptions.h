@@ -37,6 +37,7 @@ typedef struct helio_subscriptions {
     uint64_t made;           /* the serial of the newest */
     uint32_t acked_by_auto;  /* subscriptions whose messages are acknowledged when delivered */
     uint32_t acked_by_app;   /* and when the application says so */
+    uint32_t acked_by_store; /* those of both by a message store */
 } helio_subscriptions;
 
 /* Errors: TOPIC (empty or too long), NOMEM. */
@@ -49,6 +50,13 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
 /* Some subscription has this identifier. */
 static inline bool helio_subscriptions_has(const helio_subscriptions *subscriptions, uint64_t id) {
     return subscriptions->first && helio_map_get(&subscriptions->by_id, id);
+}
+
+/* All that acknowledge are message stores. */
+static inline bool helio_subscriptions_are_stores(const helio_subscriptions *subscriptions) {
+    return subscriptions->acked_by_store > 0 &&
+           subscriptions->acked_by_store ==
+               subscriptions->acked_by_auto + subscriptions->acked_by_app;
 }
 
 /* It is the only subscription that has the streams acknowledged. */

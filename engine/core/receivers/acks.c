@@ -88,7 +88,7 @@ static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
     *acker = *heard;
     acker->began_ns = heard->heard_ns;
     acks->order[acks->count++] = acker;
-    acks->out += heard->is_out;
+    acks->out += !helio_acker_counts(acker);
     sort_in(acks, acks->count - 1);
     acks->expiry_due_ns = helio_min(acks->expiry_due_ns, heard->heard_ns + acks->expiry_ns);
     return acker;
@@ -100,7 +100,7 @@ void helio_acks_remove(helio_acks *acks, helio_acker *acker) {
     acks->count--;
     memmove(&acks->order[rank], &acks->order[rank + 1],
             (acks->count - rank) * sizeof(helio_acker *));
-    acks->out -= acker->is_out;
+    acks->out -= !helio_acker_counts(acker);
     free(acker);
 }
 
@@ -158,6 +158,10 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bo
         return result;
     }
     *out = acker;
+    acks->out -= !helio_acker_counts(acker);
+    acker->is_store = heard->is_store;
+    acker->is_outside = heard->is_outside;
+    acks->out += !helio_acker_counts(acker);
     if (heard->incarnation != acker->incarnation) {
         result = HELIO_ACKS_RESTARTED;
         const bool is_out = acker->is_out;
@@ -179,8 +183,9 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bo
 }
 
 void helio_acks_set_out(helio_acks *acks, helio_acker *acker, bool is_out) {
-    acks->out += (uint32_t)is_out - (uint32_t)acker->is_out;
+    acks->out -= !helio_acker_counts(acker);
     acker->is_out = is_out;
+    acks->out += !helio_acker_counts(acker);
 }
 
 helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns) {
@@ -211,7 +216,7 @@ static uint64_t reached_by(const helio_acks *acks, uint32_t receivers, uint64_t 
         if (acker->position <= after) {
             break;
         }
-        if (!acker->is_out && acker->first <= after + 1 && ++found == receivers) {
+        if (helio_acker_counts(acker) && acker->first <= after + 1 && ++found == receivers) {
             return acker->position;
         }
     }
@@ -229,14 +234,22 @@ uint64_t helio_acks_stable(const helio_acks *acks, uint32_t receivers, uint64_t 
     }
 }
 
-uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence) {
+static uint32_t count_of(const helio_acks *acks, uint64_t sequence, bool with_outside) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < acks->count; i++) {
         const helio_acker *acker = helio_acks_at(acks, i);
         if (acker->position < sequence) {
             break;
         }
-        count += !acker->is_out && acker->first <= sequence;
+        count += !acker->is_out && (with_outside || !acker->is_outside) && acker->first <= sequence;
     }
     return count;
+}
+
+uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence) {
+    return count_of(acks, sequence, true);
+}
+
+uint32_t helio_acks_quorum(const helio_acks *acks, uint64_t sequence) {
+    return count_of(acks, sequence, false);
 }

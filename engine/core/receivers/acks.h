@@ -42,8 +42,12 @@ typedef struct helio_acker {
     helio_address address;
     /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION. */
     uint8_t kind;
+    /* It says that it is a message store. */
+    bool is_store;
     /* Suspended by the source: its acknowledgements do not count. */
     bool is_out;
+    /* Not one of the receivers that the source asks for: they do not count for the quorum. */
+    bool is_outside;
     char name[HELIO_PGM_ACKNOWLEDGE_NAME_MAX + 1];
 } helio_acker;
 
@@ -51,7 +55,7 @@ typedef struct helio_acks {
     /* `count` of them, largest position first. */
     helio_acker **order;
     uint32_t count;
-    /* Of these, receivers that do not count. */
+    /* Of these, receivers that do not count for the quorum. */
     uint32_t out;
     /* Room in `order`; grows up to `limit`. */
     uint32_t capacity;
@@ -107,6 +111,10 @@ helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver);
 void helio_acks_remove(helio_acks *acks, helio_acker *acker);
 /* Sets whether a receiver counts. */
 void helio_acks_set_out(helio_acks *acks, helio_acker *acker, bool is_out);
+/* Its acknowledgements count for the quorum. */
+static inline bool helio_acker_counts(const helio_acker *acker) {
+    return !acker->is_out && !acker->is_outside;
+}
 /* Number of receivers that count. */
 static inline uint32_t helio_acks_live(const helio_acks *acks) {
     return acks->count - acks->out;
@@ -115,10 +123,11 @@ static inline uint32_t helio_acks_live(const helio_acks *acks) {
 helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns);
 
 /* The newest packet up to which each one after `after` was acknowledged by at least `receivers` (1
- * or more); `after` when the next one was not. */
+ * or more) that count; `after` when the next one was not. */
 uint64_t helio_acks_stable(const helio_acks *acks, uint32_t receivers, uint64_t after);
-/* Number of receivers that have acknowledged this packet. */
+/* Number of receivers that have acknowledged this packet, and of those that count. */
 uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence);
+uint32_t helio_acks_quorum(const helio_acks *acks, uint64_t sequence);
 /* The i-th receiver, largest position first; i < count. */
 static inline helio_acker *helio_acks_at(const helio_acks *acks, uint32_t i) {
     return acks->order[i];

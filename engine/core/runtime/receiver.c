@@ -65,7 +65,7 @@ static bool attach(helio_instance *instance, helio_command *command, helio_momen
         helio_limit_give(instance, memory_of(receiver));
         return true;
     }
-    lane->acked_by_app |= receiver->ack == HELIO_ACK_APP;
+    lane->acked_by_app |= helio_receiver_is_acked_by_app(receiver);
     lane->grants |= receiver->credit > 0;
     receiver->lane = lane; /* the sink may be called before subscribe returns */
     const helio_sink sink = helio_receiver_sink(receiver);
@@ -482,9 +482,9 @@ int helio_receiver_notice(helio_receiver *receiver, helio_notice *notice) {
 }
 
 int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number) {
-    if (receiver->ack != HELIO_ACK_APP) {
-        return helio_fail_plain(HELIO_ERR_STATE,
-                                "only a receiver with ack=app can acknowledge messages");
+    if (!helio_receiver_is_acked_by_app(receiver)) {
+        return helio_fail_plain(
+            HELIO_ERR_STATE, "only a receiver with ack=app or ack=store can acknowledge messages");
     }
     pthread_mutex_lock(&receiver->lock);
     helio_met_stream *met = helio_met_streams_get(&receiver->met, stream);

@@ -53,6 +53,11 @@ struct helio_receiver {
     helio_met_streams met;
 };
 
+/* Its application says which messages are acknowledged. */
+static inline bool helio_receiver_is_acked_by_app(const helio_receiver *receiver) {
+    return receiver->ack == HELIO_ACK_APP || receiver->ack == HELIO_ACK_STORE;
+}
+
 /* The identity of a stream, by its number; false: it is not known any more. */
 bool helio_receiver_tsi(helio_receiver *receiver, uint32_t stream, helio_tsi *out);
 

@@ -16,7 +16,7 @@ struct helio_rx_lane {
     int64_t quiet_until_ns;
     bool is_queued;    /* feedback waits in the channel for a flush */
     bool grants;       /* some receiver was opened with credit */
-    bool acked_by_app; /* some receiver was opened with ack=app */
+    bool acked_by_app; /* some receiver was opened with ack=app or ack=store */
     /* Packets read at once when their messages are lent: about as many as the caller has place for;
      * and whether there were so many last time. */
     size_t lend_packets;

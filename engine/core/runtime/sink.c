@@ -306,9 +306,10 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .on_loss = on_loss,
         .on_notice = on_notice,
         .on_lasting_messages = on_lasting_messages,
-        .ack = receiver->ack == HELIO_ACK_APP    ? HELIO_SINK_ACK_APP
-               : receiver->ack == HELIO_ACK_AUTO ? HELIO_SINK_ACK_AUTO
-                                                 : HELIO_SINK_ACK_NONE,
+        .ack = helio_receiver_is_acked_by_app(receiver) ? HELIO_SINK_ACK_APP
+               : receiver->ack == HELIO_ACK_AUTO        ? HELIO_SINK_ACK_AUTO
+                                                        : HELIO_SINK_ACK_NONE,
+        .is_store = receiver->ack == HELIO_ACK_STORE,
         .read_gauge = receiver->has_listener ? NULL : read_gauge,
         .credit = receiver->credit,
         .read_waiting = receiver->has_listener ? NULL : read_waiting,

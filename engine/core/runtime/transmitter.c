@@ -121,7 +121,7 @@ static void give_up_room(helio_transmitter *transmitter, helio_moment moment) {
 static void give_up_acks(helio_transmitter *transmitter, helio_moment moment) {
     helio_tx_lane *lane = transmitter->lane;
     helio_tx_pace *pace = helio_tx_stream_pace(lane->stream);
-    if (lane->held != HELIO_ADMIT_HISTORY && pace->wait != HELIO_ADMIT_WINDOW) {
+    if (!helio_admission_is_of_acks(lane->held) && pace->wait != HELIO_ADMIT_WINDOW) {
         return;
     }
     if (!transmitter->stuck_ns) {
@@ -229,20 +229,29 @@ int helio_transmitter_fail_size(const helio_transmitter *transmitter, size_t len
                       length, transmitter->max_message_bytes);
 }
 
-bool helio_transmitter_is_refusing(const helio_transmitter *transmitter) {
-    return atomic_load_explicit(&transmitter->lane->refusing, memory_order_acquire);
+helio_admission helio_transmitter_refusal(const helio_transmitter *transmitter) {
+    return (helio_admission)atomic_load_explicit(&transmitter->lane->refusal, memory_order_acquire);
+}
+
+bool helio_transmitter_must_fail(const helio_transmitter *transmitter, helio_admission cause) {
+    const helio_transmitter_options *options = &transmitter->lane->base.options.transmitter;
+    return cause == HELIO_ADMIT_ACKERS ||
+           (options->unstable_action == HELIO_UNSTABLE_ACTION_REFUSE &&
+            (cause == HELIO_ADMIT_UNSTABLE_MESSAGES || cause == HELIO_ADMIT_UNSTABLE_BYTES));
 }
 
 helio_admission helio_transmitter_admit(helio_transmitter *transmitter, size_t length,
                                         helio_moment moment) {
-    return transmitter->lane->is_gated && helio_transmitter_is_refusing(transmitter)
+    return transmitter->lane->is_gated &&
+                   helio_transmitter_refusal(transmitter) == HELIO_ADMIT_ACKERS
                ? HELIO_ADMIT_ACKERS
                : helio_tx_lane_admit(transmitter->lane, transmitter->topic, length, moment);
 }
 
 helio_admission helio_transmitter_cause(const helio_transmitter *transmitter, size_t length) {
     const int held = atomic_load_explicit(&transmitter->lane->held_shown, memory_order_relaxed);
-    return helio_transmitter_is_refusing(transmitter)                     ? HELIO_ADMIT_ACKERS
+    const helio_admission refusal = helio_transmitter_refusal(transmitter);
+    return refusal != HELIO_ADMIT_GO                                      ? refusal
            : helio_submit_queue_lacks_memory(&transmitter->queue, length) ? HELIO_ADMIT_MEMORY
            : held != HELIO_ADMIT_GO                                       ? (helio_admission)held
            : atomic_load_explicit(&transmitter->awaits_credit, memory_order_relaxed)
@@ -252,7 +261,7 @@ helio_admission helio_transmitter_cause(const helio_transmitter *transmitter, si
 
 int helio_transmitter_fail(const helio_transmitter *transmitter, int error, helio_admission cause) {
     const helio_admission_words *words = &helio_admission_text[cause];
-    if (cause == HELIO_ADMIT_ACKERS) {
+    if (helio_transmitter_must_fail(transmitter, cause)) {
         return helio_fail_plain(HELIO_ERR_ACKERS, words->refused);
     }
     if (helio_submit_queue_is_open(&transmitter->queue)) {
@@ -291,9 +300,10 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
     const helio_moment now = {queue->kept ? helio_monotonic_ns() : 0, helio_wall_ns()};
     int error = 0;
     size_t done = 0;
-    if (helio_transmitter_is_refusing(transmitter)) {
+    const helio_admission refusal = helio_transmitter_refusal(transmitter);
+    if (refusal != HELIO_ADMIT_GO) {
         *accepted = 0;
-        return helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, HELIO_ADMIT_ACKERS);
+        return helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, refusal);
     }
     helio_submit_queue_lock(queue);
     const bool may_push = helio_submit_queue_may_push(queue);
@@ -369,7 +379,7 @@ static helio_admission admit_after_flush(helio_transmitter *transmitter, size_t 
 
 static int refuse(const helio_transmitter *transmitter, helio_admission cause,
                   helio_moment moment) {
-    if (cause != HELIO_ADMIT_ACKERS) {
+    if (!helio_transmitter_must_fail(transmitter, cause)) {
         helio_tx_lane_note_wait(transmitter->lane, cause, moment.now_ns);
         helio_count(&transmitter->instance->counts->send_would_block, 1);
     }
@@ -431,7 +441,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             error =
                 helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
                                                 message->length, submit_ns, intended_ns, moment);
-        } else if (keeps && answer != HELIO_ADMIT_ACKERS) {
+        } else if (keeps && !helio_transmitter_must_fail(transmitter, answer)) {
             error = push(transmitter, message, intended_ns, moment);
         } else {
             error = refuse(transmitter, answer, moment);

@@ -10,7 +10,9 @@
 
 bool helio_transmitter_is_fit(const helio_transmitter *transmitter, size_t length);
 int helio_transmitter_fail_size(const helio_transmitter *transmitter, size_t length);
-bool helio_transmitter_is_refusing(const helio_transmitter *transmitter);
+helio_admission helio_transmitter_refusal(const helio_transmitter *transmitter);
+/* A message that is held back by this is refused with an error; no call waits. */
+bool helio_transmitter_must_fail(const helio_transmitter *transmitter, helio_admission cause);
 /* Mode poll: whether a message may be put into packets now. */
 helio_admission helio_transmitter_admit(helio_transmitter *transmitter, size_t length,
                                         helio_moment moment);

@@ -71,7 +71,8 @@ static int wait_for_lane(helio_transmitter *transmitter, size_t length, int64_t 
         if (answer == HELIO_ADMIT_GO) {
             return 0;
         }
-        if (answer == HELIO_ADMIT_ACKERS || helio_monotonic_ns() >= deadline_ns) {
+        if (helio_transmitter_must_fail(transmitter, answer) ||
+            helio_monotonic_ns() >= deadline_ns) {
             return helio_transmitter_fail(transmitter, HELIO_ERR_TIMEOUT, answer);
         }
         helio_tx_lane_note_wait(lane, answer, moment.now_ns);
@@ -174,21 +175,25 @@ int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_
 
 /* ---- acknowledgements ---- */
 
-static int fail_unacked(void) {
+static int fail_unacked(const helio_ack_wait *wait) {
     return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                            "too few receivers acknowledged all messages before the timeout");
+                            wait->is_for_quorum
+                                ? "the messages were not stable before the timeout"
+                                : "too few receivers acknowledged all messages before the timeout");
 }
 
-static int wait_acked_polled(helio_transmitter *transmitter, uint32_t receivers,
+static bool is_without_ackers(const helio_transmitter *transmitter) {
+    return helio_transmitter_refusal(transmitter) == HELIO_ADMIT_ACKERS;
+}
+
+static int wait_acked_polled(helio_transmitter *transmitter, helio_ack_wait *wait,
                              int64_t deadline_ns) {
-    const helio_tx_stream *stream = transmitter->lane->stream;
-    const uint64_t sequence = helio_tx_stream_newest(transmitter->topic);
-    while (sequence && helio_tx_stream_acked_by(stream, sequence) < receivers) {
-        if (helio_transmitter_is_refusing(transmitter)) {
+    while (!helio_tx_lane_is_acked(transmitter->lane, transmitter, wait)) {
+        if (is_without_ackers(transmitter)) {
             return helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, HELIO_ADMIT_ACKERS);
         }
         if (helio_monotonic_ns() >= deadline_ns) {
-            return fail_unacked();
+            return fail_unacked(wait);
         }
         if (!helio_loop_once(transmitter->instance)) {
             helio_loop_rest(transmitter->instance, deadline_ns);
@@ -197,21 +202,17 @@ static int wait_acked_polled(helio_transmitter *transmitter, uint32_t receivers,
     return 0;
 }
 
-int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
-                                 int64_t timeout_ns) {
+static int wait_for(helio_transmitter *transmitter, helio_ack_wait wait, int64_t timeout_ns) {
     helio_instance *instance = transmitter->instance;
     if (helio_instance_is_engine(instance)) {
         return fail_from_listener();
     }
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);
     if (instance->mode == HELIO_MODE_POLL) {
-        return wait_acked_polled(transmitter, receivers, deadline_ns);
+        return wait_acked_polled(transmitter, &wait, deadline_ns);
     }
     helio_acked *acked = &transmitter->acked;
-    helio_ack_wait wait = {
-        .queued = position_of(&transmitter->queue),
-        .receivers = receivers,
-    };
+    wait.queued = position_of(&transmitter->queue);
     helio_acked_begin_wait(acked, &wait);
     helio_idle_wake(&instance->idle);
     int error = 0;
@@ -221,17 +222,34 @@ int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receiv
             helio_signal_cancel(&acked->progress);
             break;
         }
-        if (helio_transmitter_is_refusing(transmitter) || helio_monotonic_ns() >= deadline_ns) {
+        if (is_without_ackers(transmitter) || helio_monotonic_ns() >= deadline_ns) {
             helio_signal_cancel(&acked->progress);
-            error = helio_transmitter_is_refusing(transmitter)
+            error = is_without_ackers(transmitter)
                         ? helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, HELIO_ADMIT_ACKERS)
-                        : fail_unacked();
+                        : fail_unacked(&wait);
         } else {
             helio_signal_wait(&acked->progress, seen, deadline_ns);
         }
     }
     helio_acked_end_wait(acked, &wait);
     return error;
+}
+
+int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
+                                 int64_t timeout_ns) {
+    return wait_for(transmitter,
+                    (helio_ack_wait){.number = HELIO_ALL_MESSAGES, .receivers = receivers},
+                    timeout_ns);
+}
+
+int helio_transmitter_wait_stable(helio_transmitter *transmitter, uint64_t number,
+                                  int64_t timeout_ns) {
+    if (transmitter->lane->base.options.transmitter.acks == 0) {
+        return helio_fail_plain(HELIO_ERR_STATE,
+                                "no message becomes stable without the option acks");
+    }
+    return wait_for(transmitter, (helio_ack_wait){.number = number, .is_for_quorum = true},
+                    timeout_ns);
 }
 
 static bool note_all(helio_instance *instance, helio_command *command, helio_moment moment) {

@@ -375,7 +375,7 @@ static int drain_all(helio_tx_lane *lane, helio_moment moment) {
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         drained += drain(lane, t, budget, moment);
     }
-    if (lane->held == HELIO_ADMIT_HISTORY) { /* what room there is next goes to another one first */
+    if (helio_admission_is_of_acks(lane->held)) { /* the next room goes to another one first */
         rotate(lane);
     }
     return drained;

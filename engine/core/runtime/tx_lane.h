@@ -7,6 +7,7 @@
 #define HELIO_RUNTIME_TX_LANE_H
 
 #include "flight/decision_file.h"
+#include "queue/acked.h"
 #include "runtime/lane.h"
 #include "send/congestion.h"
 #include "send/stream.h"
@@ -45,7 +46,7 @@ struct helio_tx_lane {
     int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
     bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
     helio_decision_file log; /* of what its policies decide; all zero: there is none */
-    _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
+    _Atomic int refusal;     /* why sends are to fail (helio_tx_stream_refusal) */
     unsigned awaited_by;     /* mode poll: calls that wait to send */
     helio_congestion congestion;
     _Atomic bool congested; /* the same, for senders */
@@ -81,7 +82,7 @@ static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
 /* To be called before a run of messages: what may hold them back. */
 static inline void helio_tx_lane_look(helio_tx_lane *lane) {
     lane->is_gated = lane->base.instance->waits_within ||
-                     atomic_load_explicit(&lane->refusing, memory_order_acquire) ||
+                     atomic_load_explicit(&lane->refusal, memory_order_acquire) ||
                      helio_tx_stream_is_gated(lane->stream);
 }
 /* Whether a message may be put into packets now.  Every way of sending asks this. */
@@ -124,6 +125,10 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_moment moment);
 
 /* Notes for the transmitter what all receivers have acknowledged. */
 void helio_tx_lane_note_all(helio_tx_lane *lane, helio_transmitter *transmitter);
+
+/* What the transmitter's wait is for is acknowledged. */
+bool helio_tx_lane_is_acked(const helio_tx_lane *lane, const helio_transmitter *transmitter,
+                            helio_ack_wait *wait);
 
 /* Tells listeners of acknowledgements what is new; they may send. */
 void helio_tx_lane_tell_acks(helio_tx_lane *lane);

@@ -32,21 +32,41 @@ void helio_tx_lane_tell_acks(helio_tx_lane *lane) {
     }
 }
 
-void helio_tx_lane_end_waits(helio_tx_lane *lane, helio_transmitter *transmitter) {
-    helio_acked *acked = &transmitter->acked;
+/* Whether what is waited for was sent, and in which packet. */
+static void look_for(const helio_tx_lane *lane, const helio_transmitter *transmitter,
+                     helio_ack_wait *wait) {
+    const helio_tx_topic *topic = transmitter->topic;
     const uint64_t handed_over =
         atomic_load_explicit(&transmitter->queue.handed_over, memory_order_relaxed);
+    if (wait->number != HELIO_ALL_MESSAGES) {
+        wait->is_sent =
+            helio_tx_stream_has_sent(lane->stream, topic, wait->number, &wait->sequence);
+    } else if (handed_over >= wait->queued) {
+        wait->is_sent = true;
+        wait->sequence = helio_tx_stream_newest(topic);
+    }
+}
+
+bool helio_tx_lane_is_acked(const helio_tx_lane *lane, const helio_transmitter *transmitter,
+                            helio_ack_wait *wait) {
+    if (!wait->is_sent) {
+        look_for(lane, transmitter, wait);
+    }
+    if (!wait->is_sent || !wait->sequence) {
+        return wait->is_sent;
+    }
+    return wait->is_for_quorum
+               ? helio_tx_stream_is_stable(lane->stream, wait->sequence)
+               : helio_tx_stream_acked_by(lane->stream, wait->sequence) >= wait->receivers;
+}
+
+void helio_tx_lane_end_waits(helio_tx_lane *lane, helio_transmitter *transmitter) {
+    helio_acked *acked = &transmitter->acked;
     bool is_news = false;
     pthread_mutex_lock(&acked->lock);
     atomic_store_explicit(&acked->has_new_wait, false, memory_order_relaxed);
     for (helio_ack_wait *wait = acked->waits; wait; wait = wait->next) {
-        if (!wait->is_sent && handed_over >= wait->queued) {
-            wait->is_sent = true;
-            wait->sequence = helio_tx_stream_newest(transmitter->topic);
-        }
-        if (wait->is_sent && !wait->is_done &&
-            (!wait->sequence ||
-             helio_tx_stream_acked_by(lane->stream, wait->sequence) >= wait->receivers)) {
+        if (!wait->is_done && helio_tx_lane_is_acked(lane, transmitter, wait)) {
             wait->is_done = is_news = true;
         }
     }
@@ -67,11 +87,11 @@ void helio_tx_lane_on_ack(void *context, const helio_acker *acker) {
 }
 
 void helio_tx_lane_tell_refusing(helio_tx_lane *lane) {
-    const bool is_refusing = helio_tx_stream_is_refusing(lane->stream);
-    if (is_refusing == atomic_load_explicit(&lane->refusing, memory_order_relaxed)) {
+    const int refusal = helio_tx_stream_refusal(lane->stream);
+    if (refusal == atomic_load_explicit(&lane->refusal, memory_order_relaxed)) {
         return;
     }
-    atomic_store_explicit(&lane->refusing, is_refusing, memory_order_release);
+    atomic_store_explicit(&lane->refusal, refusal, memory_order_release);
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_signal_notify(&t->acked.progress);
     }

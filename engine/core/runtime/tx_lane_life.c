@@ -74,6 +74,10 @@ helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *opt
         .awaits_credit = options->await_credit,
         .acks = options->acks,
         .acks_missing = options->acks_missing,
+        .acks_of_stores = options->acks_from == HELIO_ACKS_FROM_STORES,
+        .unstable = {.messages = options->unstable_messages,
+                     .bytes = options->unstable_bytes,
+                     .action = options->unstable_action},
         .acks_warn_ns = HELIO_SECOND,
         .acker_expiry_ns = acker_expiry_of(options),
         .report_interval_ns = options->report_interval_ns,
@@ -104,6 +108,11 @@ int helio_tx_lane_check_policies(const helio_transmitter_options *options) {
     }
     if (!error) {
         error = helio_tx_lane_check_govern(options);
+    }
+    if (!error && options->acks == 0 && (options->unstable_messages || options->unstable_bytes)) {
+        error = helio_fail_plain(HELIO_ERR_OPTION,
+                                 "unstable_messages and unstable_bytes need the option acks: "
+                                 "without it no message becomes stable");
     }
     return error;
 }

@@ -93,7 +93,7 @@ static inline void helio_tx_lane_serve_waits(helio_tx_lane *lane, helio_transmit
         helio_tx_lane_end_waits(lane, transmitter);
     }
 }
-/* Notifies submitting and waiting threads when too few receivers acknowledge, or enough again. */
+/* Notifies submitting and waiting threads when sends are to fail, or no longer. */
 void helio_tx_lane_tell_refusing(helio_tx_lane *lane);
 
 #endif

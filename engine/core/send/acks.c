@@ -29,29 +29,47 @@ static void show(helio_tx_acks *acks) {
     helio_set(&stats->receivers_acknowledging, acks->registry.count);
     if (acks->config.wanted) {
         helio_set(&stats->history_unacked, acks->txw->lead - acks->stable);
+        helio_set(&stats->quorum_present, helio_acks_live(&acks->registry));
+        helio_set(&stats->unstable_messages, acks->stability.sent - acks->stability.done);
+        helio_set(&stats->unstable_bytes, acks->unacked_bytes);
     }
 }
 
 int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, helio_txw *txw) {
     *acks = (helio_tx_acks){
-        .config = *config, .txw = txw, .needed = config->wanted, .stable = txw->lead};
+        .config = *config,
+        .txw = txw,
+        .needed = config->wanted,
+        .stable = txw->lead,
+        .stability = {.limits = config->unstable,
+                      .txw = txw,
+                      .stats = config->stats,
+                      .object = config->object,
+                      .label = config->label},
+    };
     helio_acks_init(&acks->registry, HELIO_ACKERS_MAX, config->expiry_ns);
     if (config->silence_ns > 0 && config->silence_ns < config->expiry_ns) {
         acks->registry.silence_ns = config->silence_ns;
     }
     if (config->wanted > 0) {
         txw->floor = acks->stable + 1;
+        helio_set(&stats_of(acks)->quorum_required, config->wanted);
+    }
+    if (helio_tx_stability_init(&acks->stability, config->wanted > 0)) {
+        return HELIO_ERR_NOMEM;
     }
     acks->marks = calloc(helio_txw_capacity(txw), sizeof *acks->marks);
     return acks->marks ? 0 : HELIO_ERR_NOMEM;
 }
 
 size_t helio_tx_acks_memory(const helio_tx_acks *acks) {
-    return acks->marks ? helio_txw_capacity(acks->txw) * sizeof *acks->marks : 0;
+    return (acks->marks ? helio_txw_capacity(acks->txw) * sizeof *acks->marks : 0) +
+           helio_tx_stability_memory(&acks->stability);
 }
 
 void helio_tx_acks_fini(helio_tx_acks *acks) {
     helio_acks_fini(&acks->registry);
+    helio_tx_stability_fini(&acks->stability);
     free(acks->marks);
     acks->marks = NULL;
 }
@@ -62,23 +80,26 @@ static size_t taken_bytes(const helio_tx_acks *acks, uint64_t sequence) {
     return helio_txw_taken(helio_txw_slot_of(acks->txw, sequence));
 }
 
-static void advance(helio_tx_acks *acks, uint64_t stable) {
+static void advance(helio_tx_acks *acks, uint64_t stable, bool is_stable, int64_t now_ns) {
     if (stable <= acks->stable) {
         return;
     }
     while (acks->stable < stable) {
         acks->unacked_bytes -= taken_bytes(acks, ++acks->stable);
+        helio_tx_stability_release(&acks->stability, acks->stable, is_stable, now_ns);
     }
     acks->txw->floor = stable + 1;
 }
 
-static void find_stable(helio_tx_acks *acks) {
+static void find_stable(helio_tx_acks *acks, int64_t now_ns) {
     if (acks->config.wanted == 0) {
         return;
     }
     const uint64_t before = acks->stable;
-    advance(acks, acks->needed == 0 ? acks->txw->lead
-                                    : helio_acks_stable(&acks->registry, acks->needed, before));
+    const uint64_t stable = acks->needed == 0
+                                ? acks->txw->lead
+                                : helio_acks_stable(&acks->registry, acks->needed, before);
+    advance(acks, stable, acks->needed == acks->config.wanted, now_ns);
     if (acks->needed < acks->config.wanted) {
         helio_count(&stats_of(acks)->history_unacked_dropped, acks->stable - before);
     }
@@ -116,9 +137,36 @@ static void tell(helio_tx_acks *acks, helio_event_id event, uint64_t first, cons
         acks->config.label, what, acks->registry.count, acks->config.wanted, waiting, behind);
 }
 
+static void tell_quorum(helio_tx_acks *acks, helio_event_id event, const char *what,
+                        helio_moment moment) {
+    const uint32_t present = helio_acks_live(&acks->registry), wanted = acks->config.wanted;
+    const uint64_t waiting = acks->txw->lead - acks->stable;
+    helio_stats_event(acks->config.stats, moment.wall_ns, event, acks->config.object->slot,
+                      (const uint64_t[4]){present, wanted, waiting},
+                      "%s: the quorum %s; %" PRIu32 " of %" PRIu32 " %s acknowledge, %" PRIu64
+                      " packets wait",
+                      acks->config.label, what, present, wanted,
+                      acks->config.of_stores ? "stores" : "receivers", waiting);
+}
+
+static void judge_quorum(helio_tx_acks *acks, helio_moment moment) {
+    const bool has_quorum = helio_acks_live(&acks->registry) >= acks->config.wanted;
+    if (acks->config.wanted == 0 || has_quorum == acks->has_quorum) {
+        return;
+    }
+    acks->has_quorum = has_quorum;
+    if (has_quorum) {
+        tell_quorum(acks, HELIO_EVENT_QUORUM_REACHED, "is complete", moment);
+    } else {
+        helio_count(&stats_of(acks)->quorum_losses, 1);
+        tell_quorum(acks, HELIO_EVENT_QUORUM_LOST, "is lost", moment);
+    }
+}
+
 /* To be called when the number of receivers that count has changed. */
 static void set_needed(helio_tx_acks *acks, helio_moment moment) {
     const uint32_t wanted = acks->config.wanted, live = helio_acks_live(&acks->registry);
+    judge_quorum(acks, moment);
     if (acks->config.missing != HELIO_ACKS_MISSING_DEGRADE) {
         return;
     }
@@ -165,7 +213,9 @@ static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
         .heard_ns = now_ns,
         .address = *sender->from,
         .kind = said->kind,
+        .is_store = said->flags & HELIO_PGM_ACK_STORE,
         .is_out = sender->is_out,
+        .is_outside = acks->config.of_stores && !(said->flags & HELIO_PGM_ACK_STORE),
     };
     heard->first = helio_sequence_widen(said->first, heard->position);
     for (size_t i = 0; i < said->name_bytes; i++) { /* it goes into texts and labels */
@@ -211,6 +261,7 @@ helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_pack
     helio_tx_stream_stats *stats = stats_of(acks);
     helio_count(&stats->acks_received, 1);
     const bool is_leaving = ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING;
+    const uint32_t live = helio_acks_live(&acks->registry);
     const helio_acks_result result = take(acks, ack, sender, moment.now_ns, heard, &acker);
     if (!helio_acks_is_taken(result)) {
         count_refusal(stats, result);
@@ -220,11 +271,16 @@ helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_pack
         tell_acker(acks, HELIO_EVENT_ACKS_STARTED, acker,
                    result == HELIO_ACKS_JOINED ? "joined" : "joined again", moment);
         set_needed(acks, moment);
+    } else if (live != helio_acks_live(&acks->registry)) { /* it is a store now, or no longer */
+        set_needed(acks, moment);
     }
-    find_stable(acks);
+    if (acks->config.wanted > 0 && !helio_acker_counts(acker)) {
+        helio_count(&stats->acks_not_counted, 1);
+    }
+    find_stable(acks, moment.now_ns);
     if (is_leaving) {
         part(acks, acker, "left", moment);
-        find_stable(acks);
+        find_stable(acks, moment.now_ns);
     }
     helio_stats_begin(stats);
     show(acks);
@@ -236,7 +292,8 @@ const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < acks->registry.count; i++) {
         const helio_acker *acker = helio_acks_at(&acks->registry, i);
-        if (!acker->is_out && acker->first <= acks->stable + 1 && ++found == acks->needed) {
+        if (helio_acker_counts(acker) && acker->first <= acks->stable + 1 &&
+            ++found == acks->needed) {
             return acker;
         }
     }
@@ -260,7 +317,7 @@ void helio_tx_acks_on_action(helio_tx_acks *acks, const helio_receivers *receive
             helio_acks_set_out(&acks->registry, acker, is_out);
             set_needed(acks, moment);
         }
-        find_stable(acks);
+        find_stable(acks, moment.now_ns);
         show(acks);
     }
 }
@@ -271,8 +328,8 @@ void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t 
     const uint64_t sequence = acks->txw->lead;
     if (acks->config.wanted > 0) {
         acks->unacked_bytes += taken_bytes(acks, sequence);
-        if (acks->needed == 0) {
-            find_stable(acks);
+        if (acks->needed == 0) { /* not stable, so no time is measured */
+            find_stable(acks, 0);
         }
         show(acks);
     }
@@ -328,7 +385,7 @@ void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment m
              "a transmitter ended with packets unacknowledged", moment);
     }
     helio_count(&stats_of(acks)->history_unacked_dropped, sequence - acks->stable);
-    advance(acks, sequence);
+    advance(acks, sequence, false, moment.now_ns);
     show(acks);
 }
 
@@ -385,11 +442,15 @@ void helio_tx_acks_poll(helio_tx_acks *acks, helio_moment moment) {
         has_lost = true;
     }
     if (has_lost) {
-        find_stable(acks);
+        find_stable(acks, moment.now_ns);
         show(acks);
     }
     if (acks->blocked_ns && takes(acks, 1)) {
         set_blocked(acks, false, moment.now_ns); /* the caller that waited may not try again */
+    }
+    if (acks->stability.at != HELIO_ADMIT_GO) {
+        helio_tx_stability_admit(&acks->stability, helio_tx_acks_in_flight(acks, 0, 0),
+                                 acks->stability.length, moment);
     }
     warn(acks, moment);
 }
@@ -406,6 +467,29 @@ int64_t helio_tx_acks_next_deadline_ns(const helio_tx_acks *acks) {
 }
 
 /* ---- messages ---- */
+
+bool helio_tx_acks_is_stable(const helio_tx_acks *acks, uint64_t sequence) {
+    const uint32_t wanted = acks->config.wanted;
+    return wanted > 0 && sequence <= acks->stable &&
+           (sequence > acks->stability.unconfirmed ||
+            helio_acks_quorum(&acks->registry, sequence) >= wanted);
+}
+
+bool helio_tx_acks_has_sent(const helio_tx_acks *acks, const helio_tx_topic *topic, uint64_t number,
+                            uint64_t *sequence) {
+    if (number >= topic->position.next_message) {
+        return false;
+    }
+    *sequence = topic->newest;
+    while (*sequence >= acks->txw->trail) {
+        const helio_tx_mark *mark = &acks->marks[*sequence & acks->txw->mask];
+        if (mark->first_message <= number) {
+            break;
+        }
+        *sequence = mark->previous;
+    }
+    return true;
+}
 
 bool helio_tx_acks_message(const helio_tx_acks *acks, const helio_tx_topic *topic,
                            const helio_acker *acker, uint64_t *number) {

@@ -13,13 +13,17 @@
  * (ASK, in the batch header).  One question is open at a time, and with many receivers questions
  * are rarer.
  *
- * With N = 0 nothing is held; acknowledgements are still tracked and reported. */
+ * With N = 0 nothing is held; acknowledgements are still tracked and reported.
+ *
+ * Receivers that count are a quorum: all that acknowledge, or with `of_stores` those that say that
+ * they are message stores.  The others are tracked and do not count. */
 #ifndef HELIO_SEND_ACKS_H
 #define HELIO_SEND_ACKS_H
 
 #include "generated/options.h"
 #include "receivers/acks.h"
 #include "receivers/table.h"
+#include "send/stability.h"
 #include "send/topics.h"
 #include "stats/stats.h"
 #include "window/txw.h"
@@ -29,6 +33,9 @@ typedef struct helio_tx_acks_config {
     uint32_t wanted;
     /* HELIO_ACKS_MISSING_* */
     int missing;
+    /* Only message stores count. */
+    bool of_stores;
+    helio_tx_stability_limits unstable;
     int64_t warn_ns;
     int64_t expiry_ns;
     /* A receiver silent for this long may have moved; 0: expiry_ns. */
@@ -56,6 +63,9 @@ typedef struct helio_tx_acks {
     uint32_t needed;
     /* Packets up to here need no more acknowledgements. */
     uint64_t stable;
+    helio_tx_stability stability;
+    /* As many receivers count as are wanted; it was reported. */
+    bool has_quorum;
     /* Of the packets after `stable`, as the history counts them. */
     uint64_t unacked_bytes;
     /* Sending waits since then; 0: it does not. */
@@ -118,6 +128,19 @@ uint64_t helio_tx_acks_capacity(const helio_tx_acks *acks);
 /* Drops packets up to `sequence`, at most lead, that are not acknowledged: the stream ends or must
  * send something else.  They are counted and reported. */
 void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment moment);
+
+/* What is not stable, with an open packet of so many messages and bytes. */
+static inline helio_tx_in_flight
+helio_tx_acks_in_flight(const helio_tx_acks *acks, uint64_t open_messages, uint64_t open_bytes) {
+    return (helio_tx_in_flight){
+        acks->stability.sent - acks->stability.done + open_messages,
+        acks->unacked_bytes + open_bytes,
+    };
+}
+/* As the functions of the stream. */
+bool helio_tx_acks_is_stable(const helio_tx_acks *acks, uint64_t sequence);
+bool helio_tx_acks_has_sent(const helio_tx_acks *acks, const helio_tx_topic *topic, uint64_t number,
+                            uint64_t *sequence);
 
 /* Fewer receivers than wanted acknowledge, and messages are to be refused. */
 static inline bool helio_tx_acks_is_refusing(const helio_tx_acks *acks) {

@@ -31,6 +31,12 @@ const helio_admission_words helio_admission_text[HELIO_ADMISSIONS] = {
     [HELIO_ADMIT_MEMORY] = {"memory",
                             "the instance has no memory left for the message (memory_limit)",
                             "the instance has no memory left for the message (memory_limit)"},
+    [HELIO_ADMIT_UNSTABLE_MESSAGES] =
+        CAUSE("a quorum: as many messages as unstable_messages allows are not stable",
+              "poll the instance or wait, and try again"),
+    [HELIO_ADMIT_UNSTABLE_BYTES] =
+        CAUSE("a quorum: as many bytes as unstable_bytes allows are not stable",
+              "poll the instance or wait, and try again"),
 };
 
 /* Something waits that goes before data and could leave.  Without a rate nothing bounds what
@@ -73,6 +79,36 @@ static helio_admission admit_rate(helio_tx_stream *stream, const helio_tx_topic 
                      stream, stream->txw.lead + 1 + (stream->batcher.tsdu != NULL), moment);
 }
 
+static helio_tx_in_flight in_flight(const helio_tx_stream *stream) {
+    const helio_batcher *batcher = &stream->batcher;
+    return helio_tx_acks_in_flight(&stream->acks, batcher->tsdu ? batcher->count : 0,
+                                   batcher->tsdu ? batcher->used : 0);
+}
+
+static helio_admission admit_unstable(helio_tx_stream *stream, size_t length, helio_moment moment) {
+    helio_tx_stability *stability = &stream->acks.stability;
+    if (!helio_tx_stability_has_limits(stability)) {
+        return HELIO_ADMIT_GO;
+    }
+    const helio_admission answer =
+        helio_tx_stability_admit(stability, in_flight(stream), length, moment);
+    return stability->limits.action == HELIO_UNSTABLE_ACTION_REPORT ? HELIO_ADMIT_GO : answer;
+}
+
+helio_admission helio_tx_stream_refusal(const helio_tx_stream *stream) {
+    const helio_tx_stability *stability = &stream->acks.stability;
+    if (helio_tx_acks_is_refusing(&stream->acks)) {
+        return HELIO_ADMIT_ACKERS;
+    }
+    if (!helio_tx_stability_has_limits(stability) ||
+        stability->limits.action != HELIO_UNSTABLE_ACTION_REFUSE) {
+        return HELIO_ADMIT_GO;
+    }
+    return stability->at != HELIO_ADMIT_GO
+               ? stability->at
+               : helio_tx_stability_judge(stability, in_flight(stream), 1);
+}
+
 helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *topic, size_t length,
                                       helio_moment moment) {
     if (stream->config.awaits_credit && helio_tx_stream_credit(stream, topic) == 0) {
@@ -85,19 +121,25 @@ helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *t
             return answer;
         }
     }
-    return stream->config.acks == 0 ||
-                   helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), moment)
-               ? HELIO_ADMIT_GO
+    if (stream->config.acks == 0) {
+        return HELIO_ADMIT_GO;
+    }
+    return helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), moment)
+               ? admit_unstable(stream, length, moment)
                : HELIO_ADMIT_HISTORY;
 }
 
 size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *topic,
                           size_t count) {
-    if (!stream->config.awaits_credit) {
-        return count;
+    uint64_t may = count;
+    if (stream->config.awaits_credit) {
+        may = helio_umin(may, helio_tx_stream_credit(stream, topic));
     }
-    const uint64_t credit = helio_tx_stream_credit(stream, topic);
-    return credit < count ? (size_t)credit : count;
+    const helio_tx_stability *stability = &stream->acks.stability;
+    if (helio_tx_stability_has_limits(stability)) {
+        may = helio_umin(may, helio_tx_stability_room(stability, in_flight(stream)));
+    }
+    return (size_t)may;
 }
 
 size_t helio_tx_stream_room(const helio_tx_stream *stream) {

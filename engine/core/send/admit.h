@@ -1,6 +1,6 @@
 /* May this message go now?  One question, one answer: GO, or the one cause it waits for.
  *
- * A stream answers for credit, rate, send limit and history; its lane (helio_tx_lane_admit) adds
+ * A stream answers for credit, rate, send limit, history and what is not stable; its lane (helio_tx_lane_admit) adds
  * the channel's room, and a transmitter (helio_transmitter_admit) its receivers and its submit
  * queue.  Errors, events and statistics use the answer and its words. */
 #ifndef HELIO_SEND_ADMIT_H
@@ -23,6 +23,8 @@ typedef enum helio_admission {
     HELIO_ADMIT_ACKERS,        /* fewer receivers acknowledge than must, and sends are to fail */
     HELIO_ADMIT_QUEUE,         /* the submit queue is full, and nothing else holds messages back */
     HELIO_ADMIT_MEMORY,        /* the instance has no memory left for a long message */
+    HELIO_ADMIT_UNSTABLE_MESSAGES, /* as many messages as may be are not stable */
+    HELIO_ADMIT_UNSTABLE_BYTES,    /* as many bytes as may be */
     HELIO_ADMISSIONS
 } helio_admission;
 
@@ -36,6 +38,12 @@ typedef struct helio_admission_words {
 } helio_admission_words;
 
 extern const helio_admission_words helio_admission_text[HELIO_ADMISSIONS];
+
+/* Messages wait for acknowledgements to come. */
+static inline bool helio_admission_is_of_acks(helio_admission cause) {
+    return cause == HELIO_ADMIT_HISTORY || cause == HELIO_ADMIT_UNSTABLE_MESSAGES ||
+           cause == HELIO_ADMIT_UNSTABLE_BYTES;
+}
 
 typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;

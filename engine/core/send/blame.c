@@ -52,11 +52,12 @@ static helio_receiver_index holds_rate(const helio_tx_stream *stream) {
 
 static bool waits(const helio_tx_stream *stream) {
     return stream->pace.wait == HELIO_ADMIT_WINDOW || stream->pace.wait == HELIO_ADMIT_RATE ||
-           stream->acks.blocked_ns || stream->credit_waits > 0;
+           stream->acks.blocked_ns || stream->acks.stability.at != HELIO_ADMIT_GO ||
+           stream->credit_waits > 0;
 }
 
 static helio_receiver_index held_by(const helio_tx_stream *stream) {
-    if (stream->acks.blocked_ns) {
+    if (stream->acks.blocked_ns || stream->acks.stability.at != HELIO_ADMIT_GO) {
         return holds_acks(stream);
     }
     if (stream->pace.wait == HELIO_ADMIT_WINDOW) {

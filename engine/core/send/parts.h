@@ -156,8 +156,8 @@ static inline bool helio_tx_announcement_is_due(const helio_tx_stream *stream, i
 /* Whether the data packet with this number may be begun now, as far as rate and send limit go. */
 helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence,
                                       helio_moment moment);
-/* How many of these messages may join the open packet when the first of them may: credit alone is
- * of messages, all else is of packets. */
+/* How many of these messages may join the open packet when the first of them may: credit and the
+ * limits of what is not stable are of messages, all else is of packets. */
 size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *topic, size_t count);
 
 /* ---- send/control.c ---- */

@@ -124,6 +124,17 @@ static size_t seal_fragment(helio_tx_stream *stream, uint8_t *packet, helio_pgm_
     return length;
 }
 
+/* Messages that the packet being closed completes. */
+static uint64_t messages_in(const helio_batcher *batcher, const helio_pgm_fragment *fragment,
+                            size_t bytes) {
+    if (fragment) {
+        return fragment->offset + bytes == fragment->length;
+    }
+    return !batcher->closing ? 0
+           : batcher->is_raw ? 1
+                             : batcher->closing->next_message - batcher->closing_first;
+}
+
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_moment moment) {
     helio_tx_stream *stream = context;
@@ -134,6 +145,10 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     uint8_t *packet = helio_txw_opened(&stream->txw);
     const size_t length = fragment ? seal_fragment(stream, packet, fragment, bytes, moment.now_ns)
                                    : helio_tx_seal(stream, packet, bytes, moment.now_ns);
+    if (stream->config.acks > 0) {
+        helio_tx_stability_on_sent(&stream->acks.stability,
+                                   messages_in(&stream->batcher, fragment, bytes));
+    }
     helio_tx_acks_on_sent(&stream->acks, (helio_tx_topic *)stream->batcher.closing,
                           stream->batcher.closing_first);
     helio_tx_count_data(stream, length);
@@ -167,9 +182,12 @@ static int open_object(helio_tx_stream *stream, helio_moment moment) {
     helio_address address = stream->config.address;
     address.port = stream->config.tsi.port;
     helio_stats_label(labels, sizeof labels, "address", helio_address_format(&address, text));
-    const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels,
-                                              moment.wall_ns, &stream->object);
+    const int error = helio_stats_open_plain_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels,
+                                                    moment.wall_ns, &stream->object);
     if (!error) {
+        stream->object.without =
+            stream->config.acks ? 0 : UINT32_C(1) << HELIO_TX_STREAM_STABILITY_LATENCY;
+        helio_stats_open_histograms(stream->stats, &stream->object);
         helio_stats_apply(&stream->object,
                           (stream->config.acks ? HELIO_HAS_ACKS : 0u) |
                               (stream->config.poll_interval_ns ? HELIO_HAS_POLLS : 0u) |
@@ -218,6 +236,8 @@ static int init_parts(helio_tx_stream *stream, helio_moment moment) {
     const helio_tx_acks_config acks = {
         .wanted = config->acks,
         .missing = config->acks_missing,
+        .of_stores = config->acks_of_stores,
+        .unstable = config->unstable,
         .warn_ns = config->acks_warn_ns,
         .expiry_ns = config->acker_expiry_ns,
         .silence_ns = 2 * config->ambient_interval_ns + HELIO_SECOND,
@@ -620,8 +640,13 @@ size_t helio_tx_stream_longest(const helio_tx_stream *stream) {
     return bytes < stream->config.max_message_bytes ? bytes : stream->config.max_message_bytes;
 }
 
-bool helio_tx_stream_is_refusing(const helio_tx_stream *stream) {
-    return helio_tx_acks_is_refusing(&stream->acks);
+bool helio_tx_stream_is_stable(const helio_tx_stream *stream, uint64_t sequence) {
+    return helio_tx_acks_is_stable(&stream->acks, sequence);
+}
+
+bool helio_tx_stream_has_sent(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                              uint64_t number, uint64_t *sequence) {
+    return helio_tx_acks_has_sent(&stream->acks, topic, number, sequence);
 }
 
 void helio_tx_stream_release(helio_tx_stream *stream, helio_moment moment) {

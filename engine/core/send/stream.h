@@ -39,6 +39,7 @@
 #include "send/log.h"
 #include "send/pace.h"
 #include "send/slow.h"
+#include "send/stability.h"
 #include "stats/stats.h"
 #include "window/txw.h"
 
@@ -92,8 +93,10 @@ typedef struct helio_tx_stream_config {
     helio_account *account;       /* of the instance's memory; may be NULL */
     bool late_join;               /* SPMs offer the history to receivers that come late */
     uint32_t max_message_bytes;   /* at most 2^30 */
-    uint32_t acks;    /* receivers that must acknowledge a packet before it leaves the history */
-    int acks_missing; /* HELIO_ACKS_MISSING_* */
+    uint32_t acks;       /* receivers that must acknowledge a packet before it leaves the history */
+    int acks_missing;    /* HELIO_ACKS_MISSING_* */
+    bool acks_of_stores; /* only message stores count */
+    helio_tx_stability_limits unstable;
     int64_t acks_warn_ns;
     int64_t acker_expiry_ns; /* longer than ambient_interval_ns when acks > 0 */
     uint32_t max_receivers;  /* most receivers known one by one; 0: 1024 */
@@ -144,8 +147,14 @@ void helio_tx_stream_greet(helio_tx_stream *stream, helio_moment moment);
 
 /* The longest message that the history takes with all its packets to be acknowledged. */
 size_t helio_tx_stream_longest(const helio_tx_stream *stream);
-/* Fewer receivers acknowledge than must, and messages are to be refused (acks_missing). */
-bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
+/* Why messages are to be refused (acks_missing, unstable_action); GO: they are not. */
+helio_admission helio_tx_stream_refusal(const helio_tx_stream *stream);
+/* The quorum has acknowledged this packet. */
+bool helio_tx_stream_is_stable(const helio_tx_stream *stream, uint64_t sequence);
+/* Whether the topic's message with this number was sent.  *sequence: its last packet, or one that
+ * left the history after it. */
+bool helio_tx_stream_has_sent(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                              uint64_t number, uint64_t *sequence);
 /* Lets go what is not acknowledged; it is counted and told of. */
 void helio_tx_stream_release(helio_tx_stream *stream, helio_moment moment);
 /* So many of its data packets the driver could not send, in all. */

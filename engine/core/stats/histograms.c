@@ -67,7 +67,8 @@ static void give(helio_stats *stats, helio_stats_object *object, size_t i, size_
 }
 
 static bool is_on(const helio_stats *stats, const helio_stats_object *object, size_t i) {
-    return !object->is_plain && stats->shapes[object->scope].histogram[i].level <= object->level;
+    return !object->is_plain && !(object->without >> i & 1) &&
+           stats->shapes[object->scope].histogram[i].level <= object->level;
 }
 
 void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare) {

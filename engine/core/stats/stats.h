@@ -45,6 +45,7 @@ typedef struct helio_stats_object {
     int8_t level;       /* of detail it has now; helio_stats_object_level */
     int8_t rule;        /* that says so (stats/levels.h) */
     bool is_plain;      /* it has no histograms, whatever its level */
+    uint32_t without;   /* bits of the histograms it never has; set while it is plain */
     const char *labels; /* those it was opened with */
     helio_hdr *kept[HELIO_STATS_HISTOGRAMS_MAX]; /* what it has, counting or not */
     struct helio_stats_object *previous, *next;  /* of all that are open */

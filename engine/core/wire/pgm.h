@@ -81,7 +81,7 @@ typedef struct helio_pgm_fragment {
 /* An acknowledgement (docs/wire.md 1.1): the private option of an ACK. */
 typedef struct helio_pgm_acknowledge {
     uint8_t kind;         /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION */
-    uint8_t flags;        /* HELIO_PGM_ACK_LEAVING */
+    uint8_t flags;        /* HELIO_PGM_ACK_LEAVING, HELIO_PGM_ACK_STORE */
     uint64_t receiver;    /* the same in each of its lives */
     uint64_t incarnation; /* greater in a later life */
     uint32_t first;       /* where it joined */

@@ -31,7 +31,7 @@ typedef enum helio_error {
     HELIO_ERR_TOPIC = -12,
     /* The stats segment could not be created. */
     HELIO_ERR_SEGMENT = -13,
-    /* Fewer receivers acknowledge than the option acks requires, with acks_missing=fail. */
+    /* Fewer receivers acknowledge than the option acks requires (acks_missing=fail), or too many messages are not stable (unstable_action=refuse). */
     HELIO_ERR_ACKERS = -20,
 } helio_error;
 
@@ -50,6 +50,6 @@ typedef enum helio_error {
     X(PERMISSION, -11, "The operating system denied permission.") \
     X(TOPIC, -12, "The topic name is empty, too long, or conflicts with another topic.") \
     X(SEGMENT, -13, "The stats segment could not be created.") \
-    X(ACKERS, -20, "Fewer receivers acknowledge than the option acks requires, with acks_missing=fail.")
+    X(ACKERS, -20, "Fewer receivers acknowledge than the option acks requires (acks_missing=fail), or too many messages are not stable (unstable_action=refuse).")
 
 #endif

@@ -84,7 +84,7 @@ typedef struct helio_loss {
 } helio_loss;
 
 /* An acknowledgement of one receiver for a topic.  A receiver acknowledges messages on delivery (option ack=auto), or its
- * application acknowledges them (ack=app). */
+ * application acknowledges them (ack=app), or a message store has them in its files (ack=store). */
 typedef struct helio_ack {
     /* Newest message acknowledged, with all before it since the receiver joined. */
     uint64_t number;
@@ -288,6 +288,12 @@ HELIO_API int helio_transmitter_wait(helio_transmitter *transmitter, size_t leng
  * acknowledges messages sent since.  Errors: TIMEOUT, ACKERS, STATE. */
 HELIO_API int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
                                            int64_t timeout_ns);
+/* Waits until the quorum (options acks, acks_from) has acknowledged the topic's message with this number and all before it in its
+ * stream, at most timeout_ns.  HELIO_ALL_MESSAGES: all messages submitted.  A message that left the history without the quorum
+ * (acks_missing=degrade) is not stable.  Errors: TIMEOUT, ACKERS, STATE (without acks; in a listener). */
+#define HELIO_ALL_MESSAGES UINT64_MAX
+HELIO_API int helio_transmitter_wait_stable(helio_transmitter *transmitter, uint64_t number,
+                                            int64_t timeout_ns);
 /* Takes acknowledgements that are new since the last call, at most one per receiver: its newest.  The first call takes those of all
  * receivers.  Returns the number of entries, at most `limit`. */
 HELIO_API int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *acks, size_t limit);
@@ -339,7 +345,7 @@ HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *me
 HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
 /* Takes the oldest notice of a source.  Returns 1, or 0 if there is none.  For all receivers; the newest 256 are kept. */
 HELIO_API int helio_receiver_notice(helio_receiver *receiver, helio_notice *notice);
-/* Acknowledges the messages of stream number `stream` up to and including `number` (option ack=app).  Any thread (mode `thread`);
+/* Acknowledges the messages of stream number `stream` up to and including `number` (options ack=app, ack=store).  Any thread (mode `thread`);
  * a listener may call it.  Errors: STATE. */
 HELIO_API int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number);
 /* Identity of stream number `stream` as "gsi:port"; NULL if the number is unused.  Of ended streams the last 64 are remembered, and
