@@ -15,7 +15,7 @@
 
 enum { SIZE = 1000, QUEUE_BYTES = 65536, LONG = 40000, MANY = 100000, LISTED = 3000 };
 
-#define WAIT_NS (30 * HELIO_MILLISECOND)
+#define WAIT_NS (200 * HELIO_MILLISECOND) /* many times congestion_time, for a busy machine */
 
 typedef struct example {
     helio_admission cause;
@@ -148,7 +148,9 @@ static void check_event(helio_admission cause) {
             CHECK_EQUAL(stats->events[i].arguments[3], (uint64_t)cause);
         }
     }
-    CHECK(found > 0);
+    if (found == 0) {
+        CHECK_FAIL("no event says that messages %s", text);
+    }
 }
 
 static void polled_a_refusal_names_its_one_cause(void) {
