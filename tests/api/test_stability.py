@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine import AckersError, Instance, OptionError, TimeoutExpired, UsageError, WouldBlock
+from heliograph.engine import AckersError, Instance, OptionError, TimeoutExpired, Transmitter, UsageError, WouldBlock
 from heliograph.engine.store.server import StoreServer
 
 TOPIC = "ORDERS"
@@ -45,6 +45,14 @@ class Stores:
         self.threads[index].join(60)
 
 
+def send_slowly(sender: Transmitter) -> None:
+    """Send until it fails, at most for a minute."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        sender.send(b"x" * 500, timeout=1)
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def stores(tmp_path: Path, multicast: str) -> Iterator[Stores]:
     stores = Stores(tmp_path, multicast)
@@ -56,8 +64,7 @@ def stores(tmp_path: Path, multicast: str) -> Iterator[Stores]:
 @pytest.mark.parametrize("mode", ["thread", "poll"])
 def test_a_message_is_stable_when_two_of_three_stores_have_it(stores: Stores, multicast: str, mode: str) -> None:
     with Instance(mode=mode) as source, Instance() as reader:
-        reader.receiver(multicast, TOPIC, ack="auto")
-        reader.receiver(multicast, TOPIC, ack="auto")
+        receiver = reader.receiver(multicast, TOPIC, ack="auto")
         sender = source.transmitter(multicast, TOPIC, acks=2, acks_from="stores", linger=0.0)
         stores.start()
         sender.send_many([b"x"] * 10)
@@ -67,10 +74,11 @@ def test_a_message_is_stable_when_two_of_three_stores_have_it(stores: Stores, mu
         stores.start()
         stores.start()
         sender.wait_stable(timeout=60)
+        assert not receiver.closed
         stores.stop(2)  # any one of them
         sender.send(b"one more")
         sender.wait_stable(10, timeout=60)
-        sender.wait_stable(0, timeout=0)
+        sender.wait_stable(0, timeout=60)
         with pytest.raises(TimeoutExpired):
             sender.wait_stable(11, timeout=0.1)  # not sent yet
 
@@ -101,15 +109,13 @@ def test_send_is_refused_at_the_limit_with_refuse(multicast: str) -> None:
         sender = source.transmitter(
             multicast, TOPIC, acks=1, unstable_bytes=2_000, unstable_action="refuse", linger=0.0
         )
-        end = time.monotonic() + 60
         with pytest.raises(AckersError, match="unstable_bytes allows are not stable"):
-            while time.monotonic() < end:
-                sender.send(b"x" * 500, timeout=1)
-                time.sleep(0.01)
+            send_slowly(sender)
         with Instance() as store:
-            store.receiver(multicast, TOPIC, ack="auto")
+            receiver = store.receiver(multicast, TOPIC, ack="auto")
             sender.wait_stable(timeout=60)
-            sender.send(b"x")
+            sender.send(b"x", timeout=60)
+            assert not receiver.closed
 
 
 def test_mistakes_are_named(multicast: str) -> None:
