@@ -36,6 +36,8 @@ _ReceiverView: TypeAlias = tuple[
     float,
     float,
     float,
+    Literal["unknown", "ok", "falling_behind", "stalled", "stopped", "recovering"],
+    Literal["unknown", "none", "ahead", "past"],
 ]
 
 ACTIONS: tuple[str, ...]

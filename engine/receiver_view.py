@@ -63,7 +63,7 @@ class ReceiverView:
     """Age of the oldest packet in `lag` at the last report, seconds. At most `report_interval` too high; a lower bound
     if that packet has left the history."""
     forecast: float | None
-    """Time until the packets it needs leave the history at current rates, seconds; None: they stay."""
+    """Time until the packets it needs leave the history at current rates, seconds; None unless `outlook` is "ahead"."""
     blame_time: float
     """Time that data waited for this receiver alone, seconds: for its room, acknowledgement or credit, or because its
     feedback lowered the rate."""
@@ -72,3 +72,7 @@ class ReceiverView:
     evicted receivers."""
     badness: float
     """Score of its current trouble; 0 is best. `Transmitter.receivers` sorts by it."""
+    behaviour: Literal["unknown", "ok", "falling_behind", "stalled", "stopped", "recovering"]
+    """Class of the receiver as its source judges it, the same as in every other output; unknown: not yet judged."""
+    outlook: Literal["unknown", "none", "ahead", "past"]
+    """Forecast of loss: none; ahead: after `forecast` seconds; past: packets it needs have left the history."""

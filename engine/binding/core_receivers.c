@@ -18,6 +18,17 @@ static const char *state_name(uint32_t state) {
     }
 }
 
+static const char *behaviour_name(uint32_t behaviour) {
+    static const char *const names[] = {"unknown", "ok",      "falling_behind",
+                                        "stalled", "stopped", "recovering"};
+    return behaviour < sizeof names / sizeof *names ? names[behaviour] : names[0];
+}
+
+static const char *outlook_name(uint32_t outlook) {
+    static const char *const names[] = {"unknown", "none", "ahead", "past"};
+    return outlook < sizeof names / sizeof *names ? names[outlook] : names[0];
+}
+
 /* Told by reports only: None of a receiver that sends none. */
 static PyObject *told(const helio_receiver_info *info, PyObject *value) {
     if (info->reports || value == NULL) {
@@ -40,7 +51,7 @@ static PyObject *receiver_tuple(const helio_receiver_info *info) {
         return NULL;
     }
     return Py_BuildValue(
-        "sNsKNNNNNNNdKKKKsLNNNNNddd", receiver, name, info->address,
+        "sNsKNNNNNNNdKKKKsLNNNNNdddss", receiver, name, info->address,
         (unsigned long long)info->incarnation, told(info, PyFloat_FromDouble(info->loss)),
         told(info, PyLong_FromUnsignedLongLong(info->packets_received)),
         told(info, PyLong_FromUnsignedLongLong(info->packets_missed)),
@@ -53,7 +64,8 @@ static PyObject *receiver_tuple(const helio_receiver_info *info) {
         state_name(info->state), (long long)info->heard_ns, PyBool_FromLong(info->reports),
         PyBool_FromLong(info->tagged), told(info, PyLong_FromUnsignedLongLong(info->lag_bytes)),
         told(info, PyFloat_FromDouble((double)info->lag_ns / 1e9)), forecast(info),
-        (double)info->blame_ns / 1e9, info->nak_share, info->badness);
+        (double)info->blame_ns / 1e9, info->nak_share, info->badness,
+        behaviour_name(info->behaviour), outlook_name(info->outlook));
 }
 
 /* All there are, in memory of PyMem_Free's; NULL with an exception. */

@@ -85,6 +85,9 @@ def test_a_stopped_receiver_is_forecast_then_past_and_then_well_again(multicast:
         doubted = next(at for at, state in enumerate(passed) if state != NONE)
         assert NONE not in passed[doubted:], "no all-clear before the loss"
         assert until(lambda: seen()["lost_certain"] > 500)
+        (view,) = transmitter.receivers()
+        assert (view.outlook, view.forecast) == ("past", None), "one judge for every output"
+        assert view.behaviour in ("stalled", "stopped")
         now = seen()
         assert stopped_ns - 2_000_000_000 < now["state_since"] <= time.time_ns()
         assert now["forecast"] == 0

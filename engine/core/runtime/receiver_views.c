@@ -40,6 +40,8 @@ static void describe(helio_tx_stream *stream, const helio_receiver_view *view, h
         .lag = trouble.behind.packets,
         .lag_bytes = trouble.behind.bytes,
         .lag_ns = trouble.behind.age_ns,
+        .behaviour = trouble.class,
+        .outlook = trouble.outlook,
         .forecast_ns = trouble.forecast_ns,
         .blame_ns = (int64_t)trouble.blame_ns,
         .nak_share = trouble.nak_share,

@@ -182,10 +182,12 @@ helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, helio_re
     if (view->position) {
         trouble.behind = helio_txw_behind_of(&stream->txw, view->position, now_ns);
     }
-    if (class_of(stream, index) != HELIO_BEHAVIOUR_UNKNOWN) {
-        const helio_symptoms *symptoms = &stream->slow.receivers.receivers[index].watch.symptoms;
-        if (symptoms->until_ns && symptoms->forecast_ns != HELIO_NEVER) {
-            trouble.forecast_ns = symptoms->forecast_ns > 0 ? symptoms->forecast_ns : 1;
+    trouble.class = class_of(stream, index);
+    if (trouble.class != HELIO_BEHAVIOUR_UNKNOWN) {
+        const helio_watch *watch = &stream->slow.receivers.receivers[index].watch;
+        trouble.outlook = watch->outlook;
+        if (watch->outlook == HELIO_OUTLOOK_AHEAD) {
+            trouble.forecast_ns = watch->left_ns > 0 ? watch->left_ns : 1;
         }
     }
     return trouble;

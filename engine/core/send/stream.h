@@ -170,10 +170,12 @@ const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, helio_rec
 /* How far the receiver at an index is behind by now, and how much trouble it is. */
 typedef struct helio_tx_trouble {
     helio_txw_behind behind; /* of what it told to have passed on; 0: that is not known */
-    int64_t forecast_ns;     /* until what it needs leaves the history; 0: it will not */
-    uint64_t blame_ns;       /* time that data waited for it alone */
-    double nak_share;        /* of all that was ever asked for */
-    double badness;          /* policy/badness.h */
+    helio_behaviour class;
+    helio_outlook outlook;
+    int64_t forecast_ns; /* AHEAD: until what it needs leaves the history; else 0 */
+    uint64_t blame_ns;   /* time that data waited for it alone */
+    double nak_share;    /* of all that was ever asked for */
+    double badness;      /* policy/badness.h */
 } helio_tx_trouble;
 
 helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, helio_receiver_index index,

@@ -185,7 +185,7 @@ typedef struct helio_receiver_info {
     uint64_t lag_bytes;
     /* Age of the oldest packet in `lag`; 0: no lag, or unknown. */
     int64_t lag_ns;
-    /* Time until packets it needs leave the history at the current rate; 0: they will not. */
+    /* Time until packets it needs leave the history at the current rate, while `outlook` is 2; else 0. */
     int64_t forecast_ns;
     /* Time that data waited for this receiver alone. */
     int64_t blame_ns;
@@ -193,6 +193,11 @@ typedef struct helio_receiver_info {
     double nak_share;
     /* Rank among slow receivers; 0: no trouble. */
     double badness;
+    /* Statistic `state` of the scope tx_receiver: 0 unknown, 1 keeps up, 2 falls behind, 3 stalled, 4 silent or left, 5 catches
+     * up. */
+    uint32_t behaviour;
+    /* Statistic `forecast_state`: 0 unknown, 1 no loss, 2 ahead, 3 past: packets it needs have left the history. */
+    uint32_t outlook;
 } helio_receiver_info;
 
 enum {
