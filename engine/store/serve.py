@@ -141,14 +141,20 @@ def _run(arguments: argparse.Namespace) -> int:
             service = ServiceProcess(arguments.dir, listener, arguments.rate, arguments.readers)
             parts.callback(service.close)
         where = f"{arguments.dir}{f', served on {address_of(listener)}' if listener else ''}"
-        print(f"keeping {', '.join(map(harmless, arguments.topics))} in {where}", file=sys.stderr, flush=True)
+        _say(f"keeping {', '.join(map(harmless, arguments.topics))} in {where}")
         _keep(server, service, stopped)
     counts = server.counts()
     if arguments.json:
         print(json.dumps(asdict(counts)))
     else:
-        print(_text(counts), file=sys.stderr)
+        _say(_text(counts))
     return 0
+
+
+def _say(text: str) -> None:
+    """Write a line to standard error. It may be a file on the disk that is full: the store goes on without the line."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _peer(text: str) -> str:
@@ -181,17 +187,17 @@ def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int
             ended = service.tend()
             if ended:
                 status_line("")
-                print(ended, file=sys.stderr, flush=True)
+                _say(ended)
             server.show_service(service.counts(), service.restarts)
         counts = server.counts()
         if bool(counts.blocked) != bool(blocked):
             status_line("")
-            print(counts.blocked or "the store writes again", file=sys.stderr, flush=True)
+            _say(counts.blocked or "the store writes again")
         blocked = counts.blocked
         if server.peer_trouble() != trouble:
             trouble = server.peer_trouble()
             status_line("")
-            print(harmless(trouble) or "all peers can be read", file=sys.stderr, flush=True)
+            _say(harmless(trouble) or "all peers can be read")
         if now - shown >= _SHOW_SECONDS:
             shown = now
             status_line(_text(counts))

@@ -146,6 +146,20 @@ def test_a_store_at_its_limit_stops_the_source_until_it_can_write(multicast: str
     assert numbers(folder) == list(range(load.count))
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_store_goes_on_while_the_disk_of_its_log_is_full(multicast: str, tmp_path: Path, segments: Path) -> None:
+    folder = tmp_path / "store"
+    command = [sys.executable, "-m", "heliograph.monitor.cli", "store", "serve", str(folder), multicast, TOPIC]
+    with Path("/dev/full").open("w") as log, subprocess.Popen(command, stderr=log) as process:
+        with Instance(name="source") as source:
+            transmitter = source.transmitter(multicast, TOPIC, acks=1, linger=0.0)
+            Load(transmitter, 100).join(60)
+            transmitter.wait_acked(1, timeout=60)
+        assert process.poll() is None
+        process.kill()
+    assert numbers(folder) == list(range(100))
+
+
 def test_the_totals_and_the_statistics_agree(multicast: str, tmp_path: Path, segments: Path, serve: Serve) -> None:
     folder = tmp_path / "kept"
     process = serve(folder, multicast, "--json")
