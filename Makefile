@@ -150,7 +150,7 @@ faults: bootstrap ## kill, stop and restart all, FAULTS=200 times each (ROLLUPS=
 		$(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: live-fire
-live-fire: bootstrap ## real faults in a real fleet, through Prometheus and Alertmanager to a webhook (FAULTS="slow lossy": these groups); refreshes LIVE_FIRE.md
+live-fire: bootstrap ## real faults in a real fleet, through Prometheus and Alertmanager to a webhook (FAULTS="losses stores": these groups); refreshes LIVE_FIRE.md
 	@LIVE_FIRE="$(or $(FAULTS),all)" $(PY) -m pytest -q -s tests/e2e -k livefire
 
 .PHONY: pictures

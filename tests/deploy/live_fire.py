@@ -12,56 +12,98 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from heliograph.exporters.alerts.render import alertmanager, prometheus
 from heliograph.exporters.alerts.settings import PREFIX, load
+from heliograph.monitor.sampler import Sampler
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / "deploy/alerts.toml"
 KEEP = "10s"
 """In place of the settings' `keep`, which is minutes: the time to resolve is measured from the end of the fault."""
+SHOWN = ("node", "stream", "receiver", "host", "module", "reason", "decision")
+QUIET = {"idle": "block", "flight_interval": 0.1}
+"""Options of instances that share two cores with fifty others."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Note:
+    """The notification of an alert."""
+
+    alert: str
+    labels: Mapping[str, str]
+    fires: bool
+    """Otherwise it is resolved."""
+    began: float
+    """Time at which the alert began to fire, by the wall clock."""
+    arrived: float
+    """Time of its arrival, by the monotonic clock."""
+
+    def is_of(self, alert: str, labels: Mapping[str, str]) -> bool:
+        return self.alert == alert and all(self.labels.get(key, "") == value for key, value in labels.items())
+
+    def __str__(self) -> str:
+        return f"{self.alert} {' '.join(f'{k}={v}' for k, v in sorted(self.labels.items()) if k in SHOWN)}".strip()
+
+
 class Notes:
-    """Notifications as they arrive: alert and labels, with the first time of firing and the last of resolving."""
+    """The notifications, in order of arrival."""
 
-    fired: dict[tuple[str, str], float] = field(default_factory=dict)
-    resolved: dict[tuple[str, str], float] = field(default_factory=dict)
-    texts: list[Mapping[str, Any]] = field(default_factory=list)
-    change: threading.Condition = field(default_factory=threading.Condition)
+    def __init__(self) -> None:
+        self.all: list[Note] = []
+        self.texts: list[Mapping[str, Any]] = []
+        self.change = threading.Condition()
 
     def take(self, body: Mapping[str, Any]) -> None:
         with self.change:
             for alert in body["alerts"]:
-                labels = alert["labels"]
-                # The stream or host stands in for the node of an alert that has none.
-                key = (labels["alertname"].removeprefix(PREFIX), labels.get("node", ""))
-                if alert["status"] == "firing":
-                    self.fired.setdefault(key, time.monotonic())
+                labels = dict(alert["labels"])
+                name, fires = labels.pop("alertname").removeprefix(PREFIX), alert["status"] == "firing"
+                began = datetime.fromisoformat(alert["startsAt"]).timestamp()
+                self.all.append(Note(name, labels, fires, began, time.monotonic()))
+                if fires:
                     self.texts.append(alert)
-                else:
-                    self.resolved[key] = time.monotonic()
             self.change.notify_all()
 
-    def wait(self, table: Mapping[tuple[str, str], float], key: tuple[str, str], timeout: float) -> float:
-        """Wait until a table has a key; return its time.
+    def find(self, alert: str, labels: Mapping[str, str], fires: bool, since: float) -> Note | None:
+        """The first notification since a time of the monotonic clock. An alert that fired before it does not count."""
+        wall = time.time() - (time.monotonic() - since)
+        for note in self.all:
+            is_new = note.arrived >= since and (not fires or note.began >= wall - 1.0)
+            if is_new and note.fires == fires and note.is_of(alert, labels):
+                return note
+        return None
+
+    def wait(self, alert: str, labels: Mapping[str, str], fires: bool, since: float, limit: float) -> Note:
+        """Wait for a notification until `limit` seconds after `since`.
 
         Raises:
-            AssertionError: It does not within the time.
+            AssertionError: It does not arrive.
         """
         with self.change:
-            if not self.change.wait_for(lambda: key in table, timeout):
-                which = "fired" if table is self.fired else "resolved"
-                raise AssertionError(f"{key} has not {which} within {timeout:g} s; fired: {sorted(self.fired)}")
-            return table[key]
+            while (found := self.find(alert, labels, fires, since)) is None:
+                left = since + limit - time.monotonic()
+                if left <= 0:
+                    what = "fired" if fires else "resolved"
+                    raise AssertionError(f"{alert} {dict(labels)} has not {what} within {limit:g} s")
+                self.change.wait(left)
+            return found
+
+    def fired(self, since: float = 0.0) -> list[Note]:
+        """The alerts that began to fire since then, each once."""
+        with self.change:
+            wall = time.time() - (time.monotonic() - since) if since else 0.0
+            return list({str(note): note for note in reversed(self.all) if note.fires and note.began >= wall}.values())
 
 
 @contextmanager
@@ -94,28 +136,69 @@ class Fleet:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.segments = folder / "segments"
-        self.endpoint = f"rmm://239.192.77.{os.getpid() % 250 + 1}:{free_port()}?interface=127.0.0.1"
+        self.lock = threading.Lock()
+        self.ports: defaultdict[str, int] = defaultdict(free_port)
+        self.group = f"239.192.77.{os.getpid() % 250 + 1}"
+        self.endpoint = self.place("house")
         self.running: dict[str, subprocess.Popen[str]] = {}
-        self.exporter = free_port()
+        self.exporters: dict[str, int] = {"export": self.port("export")}
+        """Ports of the exporters that Prometheus scrapes."""
 
-    def spawn(self, name: str, command: list[str]) -> subprocess.Popen[str]:
-        """Start a process with its output in a log."""
+    def port(self, name: str) -> int:
+        """The port of a name."""
+        with self.lock:
+            return self.ports[name]
+
+    def place(self, name: str) -> str:
+        """The endpoint of a name: a port of its own."""
+        return f"rmm://{self.group}:{self.port(name)}?interface=127.0.0.1"
+
+    def segments_of(self, host: str = "") -> Path:
+        """The folder of the segments of a host: of this one, or of one that is played."""
+        folder = self.folder / f"segments-{host}" if host else self.segments
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def spawn(
+        self,
+        name: str,
+        command: list[str],
+        *,
+        host: str = "",
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> subprocess.Popen[str]:
+        """Start a process with its output in a log.
+
+        Args:
+            name: Name of the process in this fleet.
+            command: Words of the command.
+            host: Host that is played, see `segments_of`.
+            prefix: Words before the command, such as those of `unshare`.
+            environment: Further environment variables.
+        """
+        own = {"HELIOGRAPH_SEGMENT_DIR": str(self.segments_of(host)), "PYTHONPATH": str(ROOT)}
         with (self.folder / f"{name}.log").open("a") as log:
             process = subprocess.Popen(
-                command,
+                [*prefix, *command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 text=True,
-                env={**os.environ, "HELIOGRAPH_SEGMENT_DIR": str(self.segments), "PYTHONPATH": str(ROOT)},
+                env={**os.environ, **own, **environment},
             )
         self.running[name] = process
         return process
 
     def actor(self, name: str, role: str, **more: Any) -> None:
-        """Start a source or a receiver."""
+        """Start an actor, see live_actor.py; `host`, `prefix` and `environment` are those of `spawn`."""
+        of_process = {key: more.pop(key) for key in ("host", "prefix", "environment") if key in more}
         wanted = {"name": name, "role": role, "endpoint": self.endpoint, "topics": ["A", "B"], **more}
-        self.spawn(name, [sys.executable, str(ROOT / "tests/deploy/live_actor.py"), json.dumps(wanted)])
+        self.spawn(name, [sys.executable, str(ROOT / "tests/deploy/live_actor.py"), json.dumps(wanted)], **of_process)
+
+    def heliograph(self, name: str, *words: str, **more: Any) -> subprocess.Popen[str]:
+        """Start a `heliograph` command; `more` is that of `spawn`."""
+        return self.spawn(name, [sys.executable, "-m", "heliograph.monitor.cli", *words], **more)
 
     def command(self, *words: str) -> None:
         """Run a `heliograph` command to its end."""
@@ -127,13 +210,35 @@ class Fleet:
             env={**os.environ, "HELIOGRAPH_SEGMENT_DIR": str(self.segments)},
         )
 
-    def export(self) -> None:
-        """Start the exporter."""
-        words = ["-m", "heliograph.monitor.cli", "export", "prometheus", f"--listen=127.0.0.1:{self.exporter}"]
-        self.spawn("export", [sys.executable, *words, f"--segments={self.segments}"])
+    def export(self, name: str = "export", *words: str) -> None:
+        """Start an exporter on its port; without words, that of this host."""
+        source = words or (f"--segments={self.segments}",)
+        self.heliograph(name, "export", "prometheus", f"--listen=127.0.0.1:{self.exporters[name]}", *source)
+
+    def stream_of(self, name: str, timeout: float = 30.0) -> str:
+        """The label of the stream that an instance sends.
+
+        Raises:
+            AssertionError: It sends none.
+        """
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            with Sampler(self.segments) as sampler:
+                for instance, item in sampler.sample(histograms=False).of("tx_stream"):
+                    if instance.name == name:
+                        return item.labels["stream"]
+            time.sleep(0.2)
+        raise AssertionError(f"{name} sends no stream")
 
     def kill(self, name: str, number: int) -> None:
         self.running[name].send_signal(number)
+
+    def say(self, name: str, line: str) -> None:
+        """Write a line to the standard input of a process."""
+        pipe = self.running[name].stdin
+        assert pipe
+        pipe.write(line + "\n")
+        pipe.flush()
 
     def end(self, name: str) -> None:
         """End a process; actors end when their standard input does."""
@@ -152,15 +257,21 @@ class Fleet:
                 process.wait()
 
     def end_all(self) -> None:
+        for process in self.running.values():
+            process.send_signal(signal.SIGCONT)
+            if process.stdin is not None:
+                process.stdin.close()
         for name in list(self.running):
             self.end(name)
 
 
 @contextmanager
-def house(folder: Path, notes: Notes) -> Iterator[Fleet]:
-    """A fleet, its exporter, Prometheus and Alertmanager with the project's own files."""
+def house(folder: Path, notes: Notes, prepare: Callable[[Fleet], None] = lambda _: None) -> Iterator[Fleet]:
+    """A fleet, its exporter, Prometheus and Alertmanager with the project's own files.
+
+    `prepare` starts what runs beside them from the beginning, and may add exporters.
+    """
     fleet = Fleet(folder)
-    fleet.segments.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         port = stack.enter_context(webhook(notes))
         stack.callback(fleet.end_all)
@@ -175,13 +286,16 @@ def house(folder: Path, notes: Notes) -> Iterator[Fleet]:
         (folder / "rules").mkdir()
         (folder / "rules/heliograph.yml").write_text(prometheus(settings))
         config = (ROOT / "deploy/prometheus/prometheus.yml").read_text()
-        config = config.replace("127.0.0.1:9464", f"127.0.0.1:{fleet.exporter}")
-        config = config.replace("127.0.0.1:9093", f"127.0.0.1:{manager}")
-        (folder / "prometheus.yml").write_text(config)
         fleet.actor("feed", "feed", rate=200, bursts=True)
         for name in ("alpha", "bravo", "charlie"):
             fleet.actor(name, "receiver")
         fleet.export()
+        prepare(fleet)
+        targets = '", "'.join(f"127.0.0.1:{port}" for port in fleet.exporters.values())
+        config, changed = re.subn(r'"127\.0\.0\.1:9464"\]\n\n', f'"{targets}"]\n\n', config)
+        assert changed == 1
+        config = config.replace("127.0.0.1:9093", f"127.0.0.1:{manager}")
+        (folder / "prometheus.yml").write_text(config)
         fleet.spawn(
             "alertmanager",
             [
@@ -192,21 +306,22 @@ def house(folder: Path, notes: Notes) -> Iterator[Fleet]:
                 "--cluster.listen-address=",
             ],
         )
-        _wait_for_port(fleet.exporter)
+        for at in fleet.exporters.values():
+            wait_for_port(at)
         fleet.spawn(
             "prometheus",
             [
                 "prometheus",
                 f"--config.file={folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{free_port()}",
+                f"--web.listen-address=127.0.0.1:{fleet.port('prometheus')}",
                 "--log.level=warn",
             ],
         )
         yield fleet
 
 
-def _wait_for_port(port: int, timeout: float = 60.0) -> None:
+def wait_for_port(port: int, timeout: float = 60.0) -> None:
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         with socket.socket() as probe:
@@ -214,181 +329,3 @@ def _wait_for_port(port: int, timeout: float = 60.0) -> None:
                 return
         time.sleep(0.1)
     raise AssertionError(f"nothing listens on port {port}")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A fault, the alert that it must raise, and its repair."""
-
-    alert: str
-    node: str
-    about: str
-    inject: Callable[[Fleet], None]
-    heal: Callable[[Fleet], None]
-    fires: float
-    """Longest time until the notification, seconds."""
-    resolves: float = 60.0
-    """Longest time from the repair to the notification: at least the range of the rule and `KEEP`."""
-
-
-def _garbage(fleet: Fleet) -> None:
-    """Send packets that are not valid to the group, 50 a second, until healed."""
-    group, _, port = fleet.endpoint.removeprefix("rmm://").partition("?")[0].partition(":")
-    script = (
-        "import socket,time\n"
-        "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
-        "s.setsockopt(socket.IPPROTO_IP,socket.IP_MULTICAST_IF,socket.inet_aton('127.0.0.1'))\n"
-        f"while True: s.sendto(b'garbage',('{group}',{port})); time.sleep(0.02)\n"
-    )
-    fleet.spawn("garbage", [sys.executable, "-c", script])
-
-
-def _lossy(fleet: Fleet) -> None:
-    """Start a steady feed above the least rate that has a ratio, and a receiver that loses packets of it."""
-    fleet.actor("flood", "feed", rate=2000, topics=["STEADY"])
-    fleet.actor("lossy", "receiver", topics=["STEADY"], options={"inject_loss": 0.05})
-
-
-def _dies(fleet: Fleet) -> None:
-    fleet.kill("alpha", signal.SIGKILL)
-    fleet.running.pop("alpha").wait()
-
-
-SHORT = (
-    Fault("NodeDown", "alpha", "SIGKILL of a receiver", _dies, lambda f: f.actor("alpha", "receiver"), 50),
-    Fault(
-        "StatsStale",
-        "bravo",
-        "SIGSTOP of a receiver",
-        lambda f: f.kill("bravo", signal.SIGSTOP),
-        lambda f: f.kill("bravo", signal.SIGCONT),
-        50,
-    ),
-    Fault(
-        "FlightKept",
-        "charlie",
-        "`heliograph ctl freeze`",
-        lambda f: f.command("ctl", "--instance", "charlie", "freeze"),
-        lambda f: None,
-        30,
-        120,
-    ),
-)
-"""These run side by side."""
-
-GROUPS: Mapping[str, tuple[Fault, ...]] = {
-    "processes": SHORT,
-    "slow": (
-        Fault(
-            "ReceiverFallingBehind",
-            "slow",
-            "a receiver that takes 20 of 400 messages a second",
-            lambda f: f.actor("slow", "receiver", pause=3.0),
-            lambda f: f.end("slow"),
-            150,
-            90,
-        ),
-    ),
-    "unmatched": (
-        Fault(
-            "ReceiverUnmatched",
-            "deaf",
-            "a receiver of a topic that nobody sends",
-            lambda f: f.actor("deaf", "receiver", topics=["NOBODY"]),
-            lambda f: f.end("deaf"),
-            110,
-        ),
-    ),
-    "lossy": (
-        Fault(
-            "NakRatioHigh",
-            "flood",
-            "a receiver that loses 5 % of its packets",
-            _lossy,
-            lambda f: f.end("lossy"),
-            240,
-            150,
-        ),
-    ),
-    "invalid": (
-        Fault(
-            "ForeignOrInvalidPackets",
-            "charlie",
-            "50 invalid packets a second to the group",
-            _garbage,
-            lambda f: f.end("garbage"),
-            130,
-            120,
-        ),
-    ),
-    "source": (
-        Fault(
-            "PublisherSilent",
-            "",
-            "SIGSTOP of the source",
-            lambda f: f.kill("feed", signal.SIGSTOP),
-            lambda f: f.kill("feed", signal.SIGCONT),
-            60,
-            90,
-        ),
-    ),
-    "exporter": (
-        Fault(
-            "NodeDown",
-            "",
-            "the exporter ends",
-            lambda f: f.end("export"),
-            lambda f: f.export(),
-            60,
-            90,
-        ),
-    ),
-}
-"""Faults of a group run side by side; the groups run one after another, or alone by their names."""
-
-
-def fire(
-    fleet: Fleet, notes: Notes, faults: tuple[Fault, ...], note: Callable[[Fault, Mapping[str, Any]], None]
-) -> list[str]:
-    """Inject faults side by side, wait for their alerts, repair, wait for the resolutions.
-
-    Calls `note` with each time as soon as it is known, and repairs every fault in any case.
-
-    Returns:
-        What did not happen in time.
-    """
-    missing = []
-
-    def within(what: str, table: Mapping[tuple[str, str], float], fault: Fault, since: float, limit: float) -> None:
-        try:
-            left = max(0.0, since + limit - time.monotonic())
-            note(fault, {what: round(notes.wait(table, (fault.alert, fault.node), left) - since, 1)})
-        except AssertionError as failure:
-            missing.append(str(failure))
-            note(fault, {"failure": str(failure), f"{what}_limit": limit})
-
-    began = {}
-    for fault in faults:
-        notes.fired.pop((fault.alert, fault.node), None)
-        began[fault] = time.monotonic()
-        fault.inject(fleet)
-    for fault in faults:
-        within("fired", notes.fired, fault, began[fault], fault.fires)
-    healed = {}
-    for fault in faults:
-        notes.resolved.pop((fault.alert, fault.node), None)
-        healed[fault] = time.monotonic()
-        fault.heal(fleet)
-    for fault in faults:
-        if (fault.alert, fault.node) in notes.fired:
-            within("resolved", notes.resolved, fault, healed[fault], fault.resolves)
-    wanted = {(fault.alert, fault.node) for fault in faults}
-    first = min(began.values())
-    also = {
-        f"{alert} {node}".strip(): round(at - first, 1)
-        for (alert, node), at in sorted(notes.fired.items())
-        if at >= first and (alert, node) not in wanted
-    }
-    for fault in faults:
-        note(fault, {"also": also})
-    return missing
