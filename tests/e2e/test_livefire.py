@@ -70,10 +70,9 @@ class Results:
         self.began = time.monotonic()
         self.lock = threading.Lock()
         self.commit = commit()
-        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        kept = kept if kept.get("commit") == self.commit else {}
-        self.rows: dict[str, dict[str, Any]] = kept.get("rows", {})
-        self.healthy: str = kept.get("healthy", "")
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.healthy = ""
+        self.read()
 
     def say(self, text: str) -> None:
         print(f"{time.monotonic() - self.began:6.0f} s  {text}", flush=True)
@@ -84,7 +83,15 @@ class Results:
         self.healthy = f"{seconds / 60:.0f} minutes at load {load}: bursts to three receivers; {'; '.join(HEALTHY)}"
         self.write()
 
+    def read(self) -> None:
+        """Take over what earlier runs, and those beside this one, have noted about the commit."""
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        if kept.get("commit") == self.commit:
+            self.rows = {**kept["rows"], **self.rows}
+            self.healthy = self.healthy or kept["healthy"]
+
     def write(self) -> None:
+        self.read()
         RESULTS.parent.mkdir(exist_ok=True)
         kept = {"commit": self.commit, "rows": self.rows, "healthy": self.healthy}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
@@ -166,6 +173,7 @@ def test_a_healthy_fleet_raises_nothing_and_faults_reach_the_webhook_and_resolve
         assert not raised, "healthy fleets raise nothing"
         if healthy:
             results.quiet(QUIET_SECONDS)
+            TABLE.write_text(results.table())
         for name in healthy:
             fleet.end(name)
         for faults in filter(None, runs):
