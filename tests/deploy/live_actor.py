@@ -4,8 +4,7 @@ The JSON names the instance, its role, the endpoint, the topics, and the options
 or receivers. Roles:
 
     feed      sends `rate` messages of `size` bytes a second on each topic, evenly or in bursts of a second
-    receiver  takes messages, at most `limit` at once, with a pause after each list; a number on standard input changes
-              the pause
+    receiver  takes messages, with a pause after each list; a number on standard input changes the pause
     callback  a listener that takes `pause` for each list of messages
     greedy    opens a receiver whose queue needs `bytes`, again and again
     link      forwards the datagrams of a port to another one; it has no instance
@@ -58,7 +57,7 @@ def feed(instance: Instance, wanted: dict[str, Any]) -> None:
 
 
 def receive(instance: Instance, wanted: dict[str, Any]) -> None:
-    pause, limit = float(wanted.get("pause", 0)), wanted.get("limit", BATCH)
+    pause = float(wanted.get("pause", 0))
     options = wanted.get("options", {})
     receivers = [instance.receiver(wanted["endpoint"], topic, **options) for topic in wanted["topics"]]
     print("ready", flush=True)
@@ -69,7 +68,7 @@ def receive(instance: Instance, wanted: dict[str, Any]) -> None:
             if not line:
                 return
             pause = float(line)
-        got = [message for receiver in receivers for message in receiver.receive(timeout=0.01, limit=limit)]
+        got = [message for receiver in receivers for message in receiver.receive(timeout=0.01, limit=BATCH)]
         until = time.monotonic() + pause if got else 0.0
 
 

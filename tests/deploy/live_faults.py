@@ -143,14 +143,6 @@ LOSSES = (
         lambda f: f.say("slow", "0"),
         lambda f: f.end("slow"),
     ),
-    pair(
-        "hoarder",
-        "an application that takes 200 messages a second, and a source that keeps 70 of 80 in its queue",
-        [expect("ReceiverQueueNearFull", 180, node="hoarder")],
-        feed={"rate": 400, "size": 800},
-        source={"await_credit": True, "overflow": "drop_newest", "queue_messages": 16},
-        sick={"pause": 0.02, "limit": 4, "receive_queue": 65536, "credit": 70},
-    ),
     Fault(
         "a receiver of a topic that nobody sends",
         (expect("ReceiverUnmatched", 110, node="deaf"),),

@@ -28,7 +28,7 @@ def pair(
         alerts: What it must raise.
         feed: Settings of the source beside its options: rate, size, bursts.
         source: Options of its transmitter.
-        sick: Options of the sick receiver; `pause`, `limit` and `role` are settings of the actor.
+        sick: Options of the sick receiver; `pause` and `role` are settings of the actor.
         others: Healthy receivers beside it.
         more: Fields of the fault.
     """
@@ -36,7 +36,7 @@ def pair(
 
     def receiver(fleet: Fleet, options: Mapping[str, Any]) -> None:
         options = dict(options)
-        own = {key: options.pop(key) for key in ("pause", "limit", "role") if key in options}
+        own = {key: options.pop(key) for key in ("pause", "role") if key in options}
         role = own.pop("role", "receiver")
         fleet.actor(name, role, endpoint=fleet.place(name), options=options, **own, **common)
 

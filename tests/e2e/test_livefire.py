@@ -71,6 +71,8 @@ class Results:
         self.lock = threading.Lock()
         self.commit = commit()
         self.rows: dict[str, dict[str, Any]] = {}
+        self.own: dict[str, dict[str, Any]] = {}
+        """The rows of this run."""
         self.healthy = ""
         self.read()
 
@@ -87,7 +89,7 @@ class Results:
         """Take over what earlier runs, and those beside this one, have noted about the commit."""
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         if kept.get("commit") == self.commit:
-            self.rows = {**kept["rows"], **self.rows}
+            self.rows = {**kept["rows"], **self.own}
             self.healthy = self.healthy or kept["healthy"]
 
     def write(self) -> None:
@@ -106,7 +108,7 @@ class Results:
         """Add to the row of an alert and a fault, and write the file."""
         with self.lock:
             self.say(f"{alert}: {dict(more)}")
-            row = self.rows.setdefault(f"{alert} {about}", {})
+            row = self.rows[f"{alert} {about}"] = self.own.setdefault(f"{alert} {about}", {})
             row.update(alert=alert, about=about, load=round(os.getloadavg()[0], 1), **more)
             self.write()
 
