@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.remote import SCHEMES, Place, place_of
+from heliograph.monitor.history.remote import Place, RemotePath, place_of
+from heliograph.monitor.history.writes import WRITABLE
 from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
@@ -22,13 +23,13 @@ __all__ = [
     "Actions",
     "Progress",
     "add_action",
-    "directory",
     "history_option",
     "needs_pyarrow",
     "place",
     "progress_option",
     "report_problems",
     "spool_option",
+    "writable",
 ]
 
 Actions = argparse._SubParsersAction  # the only name argparse gives it
@@ -56,51 +57,47 @@ def add_action(
     return parser
 
 
-def directory(text: str) -> Path:
-    """A directory by path or by ``file://`` address."""
+def place(text: str) -> Place:
+    """A directory by path or by ``file://`` address, or one of an object store."""
     scheme, separator, rest = text.partition("://")
     if not separator:
         return Path(text)
     if scheme == "file" and rest.startswith("/"):
         return Path(unquote(rest))
-    if scheme in SCHEMES:
-        raise argparse.ArgumentTypeError(
-            f"{text}: this action commits, and only directories of this machine can be used for that; reports, "
-            f"studies, merge, percentiles and verify read {scheme}://"
-        )
-    raise argparse.ArgumentTypeError(
-        f"{text}: only directories of this machine can be used, such as /data/spool or file:///data/spool"
-    )
-
-
-def place(text: str) -> Place:
-    """A directory of this machine, or one of an object store, which is only read."""
-    scheme, separator, _ = text.partition("://")
-    if not separator or scheme == "file":
-        return directory(text)
     try:
         return place_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def writable(text: str) -> Place:
+    """The same for an action that writes."""
+    found = place(text)
+    if isinstance(found, RemotePath) and found.scheme not in WRITABLE:
+        raise argparse.ArgumentTypeError(
+            f"{text}: this action writes, and {found.scheme}:// can only be read; directories of this machine and "
+            f"{WRITABLE[0]}:// can be written"
+        )
+    return found
+
+
 def spool_option(parser: argparse.ArgumentParser, *, is_written: bool = False) -> None:
-    """Add ``--spool``. An action that writes, or gives the directory to workers, takes none of an object store."""
+    """Add ``--spool``."""
     _place_option(parser, "spool", is_written=is_written)
 
 
 def history_option(parser: argparse.ArgumentParser, *, is_written: bool = False) -> None:
-    """Add ``--history``; see `spool_option`."""
+    """Add ``--history``."""
     _place_option(parser, "history", is_written=is_written)
 
 
 def _place_option(parser: argparse.ArgumentParser, name: str, *, is_written: bool) -> None:
     parser.add_argument(
         f"--{name}",
-        type=directory if is_written else place,
+        type=writable if is_written else place,
         default=Path(name),
         metavar="DIR",
-        help=f"directory of the {name}{'' if is_written else ', or s3://BUCKET/PREFIX'} (default: {name})",
+        help=f"directory of the {name}, or s3://BUCKET/PREFIX (default: {name})",
     )
 
 

@@ -89,7 +89,7 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
         "cluster, whose workers must see both directories. For some new minutes --no-spark is faster.",
         "heliograph history rollup --spool spool --history history --master 'local[4]'",
     )
-    spool_option(parser, is_written=True)
+    spool_option(parser)
     history_option(parser, is_written=True)
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
     parser.add_argument(

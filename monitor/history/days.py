@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,17 +23,20 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken, first_line, write_table
 from heliograph.monitor.history.hours import (
     DAYS,
+    Contested,
     DataFile,
     Manifest,
     adopt,
     commit,
     committed_hours,
+    discard,
     load,
     read_hour,
     sweep,
 )
-from heliograph.monitor.history.lock import FolderLock
 from heliograph.monitor.history.merge import DAY_US, Merger
+from heliograph.monitor.history.remote import Place, SomePlace, size_of
+from heliograph.monitor.history.runs import Run
 
 __all__ = ["Compacted", "compact", "is_whole", "merged_hours"]
 
@@ -54,7 +56,7 @@ class Compacted:
 
 
 def compact(
-    history: Path, age: timedelta, *, now: datetime | None = None, progress: Callable[[str], None] = lambda text: None
+    history: Place, age: timedelta, *, now: datetime | None = None, progress: Callable[[str], None] = lambda text: None
 ) -> Compacted:
     """Merge the hours of each UTC day that ended at least `age` ago into one day.
 
@@ -70,15 +72,15 @@ def compact(
     if not history.is_dir():
         raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
     last = (now or datetime.now(UTC)) - age - timedelta(days=1)
-    with FolderLock(history, f"another process is writing the history {history}; run this one after it"):
+    with Run(history, f"another process is writing the history {history}; run this one after it") as run:
         try:
             adopt(history)
-            return _compacted(history, last, progress)
+            return _compacted(history, run, last, progress)
         except OSError as error:
             raise UserError(f"the history {history} cannot be written: {error.strerror or error}") from error
 
 
-def _compacted(history: Path, last: datetime, progress: Callable[[str], None]) -> Compacted:
+def _compacted(history: Place, run: Run, last: datetime, progress: Callable[[str], None]) -> Compacted:
     written = current = young = 0
     problems = []
     for of_day, folders in groupby(committed_hours(history), lambda folder: folder.parent.name):
@@ -114,7 +116,12 @@ def _compacted(history: Path, last: datetime, progress: Callable[[str], None]) -
         except (UserError, OSError, pa.ArrowException, ValueError) as error:
             problems.append(Broken(str(day), first_line(error)))
             continue
-        _write(day, old.number + 1, numbers, whole)
+        run.begin()
+        try:
+            _write(day, run, old.number + 1, numbers, whole)
+        except Contested as error:
+            problems.append(Broken(str(day), first_line(error)))
+            continue
         written += 1
     return Compacted(written, current, young, tuple(problems))
 
@@ -125,12 +132,12 @@ def _check_has_all(old: Mapping[str, int], numbers: Mapping[str, int]) -> None:
         raise ValueError(f"the history no longer has its hour {lost[0]} as the day was made from it; the day stays")
 
 
-def is_whole(day: Path, manifest: Manifest) -> bool:
+def is_whole(day: Place, manifest: Manifest) -> bool:
     """Return whether the files of a day are there with their sizes."""
-    return all((day / one.name).is_file() and (day / one.name).stat().st_size == one.bytes for one in manifest.files)
+    return all((day / one.name).is_file() and size_of(day / one.name) == one.bytes for one in manifest.files)
 
 
-def merged_hours(hours: Mapping[Path, Manifest]) -> pa.Table:
+def merged_hours(hours: Mapping[SomePlace, Manifest]) -> pa.Table:
     """Return the rows of some hours of a day, merged.
 
     Raises:
@@ -150,17 +157,22 @@ def merged_hours(hours: Mapping[Path, Manifest]) -> pa.Table:
     return whole
 
 
-def _write(day: Path, number: int, hours: Mapping[str, int], whole: pa.Table) -> None:
-    name = f"{secrets.token_hex(12)}.parquet"
+def _write(day: Place, run: Run, number: int, hours: Mapping[str, int], whole: pa.Table) -> None:
+    name = f"{run.name}-{secrets.token_hex(4)}.parquet"
     write_table(day / name, whole)
-    commit(
-        day,
-        Manifest(
-            number=number,
-            files=(DataFile(name, whole.num_rows, (day / name).stat().st_size),),
-            intervals=int(pc.sum(whole["intervals"]).as_py() or 0),
-            values=int(pc.sum(whole["n"]).as_py() or 0),
-            hours=hours,
-        ),
-    )
+    run.check()
+    try:
+        commit(
+            day,
+            Manifest(
+                number=number,
+                files=(DataFile(name, whole.num_rows, size_of(day / name)),),
+                intervals=int(pc.sum(whole["intervals"]).as_py() or 0),
+                values=int(pc.sum(whole["n"]).as_py() or 0),
+                hours=hours,
+            ),
+        )
+    except Contested:
+        discard(day, [name])
+        raise
     sweep(day)

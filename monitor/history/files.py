@@ -3,8 +3,8 @@
     spool/date=2026-11-21/0f3c9a7be21d4c55-000017.parquet      source, number within the source
 
 A file is written under a hidden temporary name, flushed to disk (fsync of the file and of its directory) and renamed. A
-reader sees it whole or not at all, and a renamed file survives a power cut. Page checksums are on, because the
-histograms have no zlib checksum.
+reader sees it whole or not at all, and a renamed file survives a power cut. In an object store it is one PUT. Page
+checksums are on, because the histograms have no zlib checksum.
 
 `scan` finds the readable files. Copies are harmless: files with possibly equal rows form one unit, and `read_unit`
 returns each (source, seq) once. An unreadable file is named and left out; all others are read.
@@ -17,16 +17,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.remote import Place, SomePlace, below, globbed, opened
+from heliograph.monitor.history.remote import Place, RemotePath, SomePlace, below, globbed, opened
 from heliograph.monitor.history.schema import HISTORY, SPOOL, Column, LatencyInterval, arrow_schema
+from heliograph.monitor.history.writes import put, sync_folder
 
 __all__ = [
     "Broken",
@@ -40,7 +42,6 @@ __all__ = [
     "read_unit",
     "remove_leftovers",
     "scan",
-    "sync_folder",
     "to_table",
     "write_spool",
     "write_table",
@@ -115,7 +116,7 @@ def to_table(rows: Sequence[LatencyInterval]) -> pa.Table:
     return pa.table([pa.array(columns[field.name], type=field.type) for field in schema], schema=schema)
 
 
-def write_spool(folder: Path, rows: Sequence[LatencyInterval], source: str, number: int) -> list[Path]:
+def write_spool(folder: SomePlace, rows: Sequence[LatencyInterval], source: str, number: int) -> list[SomePlace]:
     """Write rows as one file per day. A file that already exists under its name stays unchanged.
 
     Raises:
@@ -128,15 +129,20 @@ def write_spool(folder: Path, rows: Sequence[LatencyInterval], source: str, numb
         days.setdefault(day, []).append(row)
     written = []
     for day, of_day in sorted(days.items()):
-        target = folder / f"date={day}" / f"{source}-{number:06d}.parquet"
-        if not target.exists():
+        target = cast(SomePlace, folder / f"date={day}" / f"{source}-{number:06d}.parquet")
+        if not target.is_file():
             write_table(target, to_table(of_day))
         written.append(target)
     return written
 
 
-def write_table(target: Path, table: pa.Table) -> None:
+def write_table(target: Place, table: pa.Table) -> None:
     """Write one Parquet file so that it appears whole or not at all, and durably."""
+    if isinstance(target, RemotePath):
+        buffer = BytesIO()
+        pq.write_table(table, buffer, **_WRITER)
+        put(target, buffer.getvalue())
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{_TEMPORARY}{os.getpid()}-{target.name}")
     try:
@@ -175,15 +181,6 @@ def remove_leftovers(folder: Path) -> None:
                     temporary.unlink()
         except OSError:  # locked, removed, or of another user
             continue
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a directory durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

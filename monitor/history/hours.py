@@ -8,6 +8,10 @@ So an hour accepts further intervals at any time, from any spool, and takes each
 the next manifest, which fails if another writer has created it. A reader therefore sees the old or the new hour, never
 a mixture. Data files and manifests that no longer count are removed after the commit.
 
+In an object store no lock keeps other writers away (ADR 0068). So only files are removed there that no writer can still
+commit: those that an older manifest lists and the newest does not. And a writer that was slow may create a number that
+was used and removed before. So after each commit it looks whether its manifest is the newest.
+
 A day (`monitor.history.days`) may stand for its hours (`monitor.history.retention`): its newest manifest says so, and
 readers take the rows of the day instead of those of its hours. Such a day is closed. The manifests of its hours are
 sealed, so that no writer can commit these hours again.
@@ -20,26 +24,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import Broken, first_line, parquet_files, read_table, sync_folder
+from heliograph.monitor.history.files import Broken, first_line, parquet_files, read_table
 from heliograph.monitor.history.ranges import Ranges
-from heliograph.monitor.history.remote import Place, SomePlace, below, globbed
+from heliograph.monitor.history.remote import Place, RemotePath, SomePlace, below, globbed
 from heliograph.monitor.history.schema import HISTORY, arrow_schema
+from heliograph.monitor.history.writes import create, remove
 
 __all__ = [
     "DAYS",
+    "RUNG",
+    "Contested",
     "DataFile",
     "Manifest",
     "adopt",
@@ -49,6 +57,7 @@ __all__ = [
     "committed_days",
     "committed_hours",
     "dates",
+    "discard",
     "folder_of",
     "hours_of",
     "is_of_day",
@@ -106,10 +115,14 @@ class Manifest:
         return self.number - self.sealed
 
 
-def folder_of(history: Path, begin_us: int) -> Path:
+class Contested(UserError):
+    """Another writer has committed the same hour or day: nothing is lost, and this writer must read it again."""
+
+
+def folder_of(history: SomePlace, begin_us: int) -> SomePlace:
     """Return the directory of the hour that begins at `begin_us`, in microseconds since 1970."""
     begin = datetime.fromtimestamp(begin_us // 1_000_000, UTC)
-    return history / RUNG / f"date={begin:%Y-%m-%d}" / f"hour={begin:%H}"
+    return cast(SomePlace, history / RUNG / f"date={begin:%Y-%m-%d}" / f"hour={begin:%H}")
 
 
 def name_of(begin_us: int) -> str:
@@ -146,17 +159,33 @@ def load(folder: Place) -> Manifest:
     Raises:
         UserError: The manifest cannot be read.
     """
-    newest: Place | None = None
-    for _ in range(2):  # a listing may miss both names when a commit replaces one by the other meanwhile
-        newest = newest or next(reversed(globbed(folder, "manifest-*.json")), None)
+    newest = _newest(folder)
     if newest is None:
         return Manifest()
     try:
-        return _decoded(json.loads(newest.read_bytes()), newest)
+        return _read(newest)
     except FileNotFoundError:  # a newer one has replaced it
         return load(folder)
+
+
+def _read(path: Place) -> Manifest:
+    try:
+        return _decoded(json.loads(path.read_bytes()), path)
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{newest}: the manifest cannot be read: {first_line(error)}") from error
+        raise UserError(f"{path}: the manifest cannot be read: {first_line(error)}") from error
+
+
+def _newest(folder: Place) -> Place | None:
+    newest: Place | None = None
+    for _ in range(2):  # a listing may miss both names when a commit replaces one by the other meanwhile
+        newest = newest or next(reversed(_manifests(folder)), None)
+    return newest
+
+
+def _manifests(folder: SomePlace) -> list[SomePlace]:
+    return globbed(folder, "manifest-*.json")
 
 
 _MARKS = ("sealed", "stands_for_hours", "removed")
@@ -185,11 +214,11 @@ def _decoded(content: Any, path: Place) -> Manifest:
     )
 
 
-def commit(folder: Path, manifest: Manifest) -> None:
+def commit(folder: Place, manifest: Manifest) -> None:
     """Make a manifest the newest one of its hour.
 
     Raises:
-        UserError: Another writer has committed this number.
+        Contested: Another writer has committed this number or a later one.
         OSError: The directory cannot be written.
     """
     marks = [name for name in _MARKS if getattr(manifest, name)]
@@ -200,48 +229,64 @@ def commit(folder: Path, manifest: Manifest) -> None:
         "intervals": manifest.intervals,
         "values": manifest.values,
         "adopted": manifest.adopted,
+        "commit": secrets.token_hex(8),  # `create` tells by the content whose manifest it is
     }
     if manifest.hours:
         content["hours"] = dict(manifest.hours)
     content |= dict.fromkeys(marks, True)
-    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(folder, Path):
+        folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"manifest-{manifest.number:06d}.json"
-    temporary = folder / f".{target.name}-{os.getpid()}"
-    try:
-        with temporary.open("w", encoding="ascii") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        # A link, unlike a rename, fails when the name exists.
-        os.link(temporary, target)
-    except FileExistsError as error:
+    is_mine = create(target, json.dumps(content).encode("ascii"))
+    if not is_mine or _newest(folder) != target:
         what = "day" if manifest.hours else "hour"
-        raise UserError(f"{target}: another writer has committed this {what}; run this again") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(folder)
+        raise Contested(f"{target}: another writer has committed this {what}; run this again")
 
 
-def sweep(folder: Path) -> None:
-    """Remove all files of an hour that its newest manifest does not count."""
+def sweep(folder: Place) -> None:
+    """Remove the files of an hour that its newest manifest does not count.
+
+    In an object store a file that no manifest lists stays: its writer may be about to commit it.
+    """
+    if isinstance(folder, RemotePath):
+        _retire(folder)
+        return
     manifest = load(folder)
     _keep(folder, {one.name for one in manifest.files} | {f"manifest-{manifest.number:06d}.json"})
 
 
-def clear(folder: Path) -> None:
+def _retire(folder: RemotePath) -> None:
+    """Remove the older manifests, and before them the files that only they list. A killed run leaves the manifest."""
+    manifests = _manifests(folder)
+    if len(manifests) < 2:
+        return
+    counted = {one.name for one in _read(manifests[-1]).files}
+    for manifest in manifests[:-1]:
+        with suppress(FileNotFoundError):  # another writer removes it
+            listed = {one.name for one in _read(manifest).files}
+            remove(folder / name for name in sorted(listed - counted))
+            remove([manifest])
+
+
+def discard(folder: Place, names: Iterable[str]) -> None:
+    """Remove data files that this writer wrote and could not commit."""
+    counted = {one.name for one in load(folder).files}
+    remove(folder / name for name in names if name not in counted)
+
+
+def clear(folder: Place) -> None:
     """Remove all files of a sealed hour but its newest manifest. Any other hour stays as it is."""
     manifest = load(folder)
     if manifest.sealed:
         _keep(folder, {f"manifest-{manifest.number:06d}.json"})
 
 
-def _keep(folder: Path, names: set[str]) -> None:
-    for path in folder.iterdir():
-        if path.name not in names:
-            path.unlink(missing_ok=True)
+def _keep(folder: Place, names: set[str]) -> None:
+    found = folder.glob("*") if isinstance(folder, RemotePath) else folder.iterdir()
+    remove([path for path in found if path.name not in names])
 
 
-def closed_days(history: Path, first: str = "", last: str = "~") -> dict[str, str]:
+def closed_days(history: Place, first: str = "", last: str = "~") -> dict[str, str]:
     """Return the days that take no more intervals, with the reason.
 
     A day is closed as soon as one of its hours is sealed: then a prune has begun, and the next one continues. A
@@ -375,18 +420,23 @@ def _of_earlier_versions(history: Place) -> Iterator[Place]:
     """Yield the Parquet files outside the committed hours, but not those of an hour that is adopted already."""
     for path in parquet_files(history):
         place = below(path, history)
-        if place.parts[0] not in (RUNG, DAYS) and not globbed(history / RUNG / place.parent, "manifest-*.json"):
+        if place.parts[0] not in (RUNG, DAYS) and not _manifests(history / RUNG / place.parent):
             yield path
 
 
-def adopt(history: Path) -> int:
+def adopt(history: Place) -> int:
     """Take over the hours that earlier versions wrote; returns their number.
 
     A run that is killed leaves each hour in its old or new place or both; the next run continues.
 
     Raises:
+        UserError: There are such hours in an object store, where they cannot be linked.
         OSError: The directory cannot be written.
     """
+    if isinstance(history, RemotePath):
+        if globbed(history, "date=*"):
+            raise UserError(f"{history} has hours of an earlier version; roll it up once on a file system, and copy it")
+        return 0
     adopted = 0
     # An earlier version that was killed while it replaced an hour left the old one aside.
     for old in sorted((*history.glob("date=*/hour=*"), *history.glob(".old-*/date=*/hour=*"))):

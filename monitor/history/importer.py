@@ -24,6 +24,7 @@ from heliograph.monitor.history.doubles import is_double, whole_ns
 from heliograph.monitor.history.files import ROW_GROUP_ROWS, remove_leftovers, write_spool
 from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, open_log, read_hlog, tags_are_labels
 from heliograph.monitor.history.legacy import modern
+from heliograph.monitor.history.remote import Place, globbed
 from heliograph.monitor.history.schema import IMPORTED, LatencyInterval
 
 __all__ = ["Imported", "import_hlog"]
@@ -53,7 +54,7 @@ class Imported:
 
 def import_hlog(
     path: Path,
-    spool: Path,
+    spool: Place,
     *,
     instance: str | None = None,
     double_unit_ns: int = 1,
@@ -73,11 +74,12 @@ def import_hlog(
     """
     try:
         source = _source(path) + (f"-x{double_unit_ns}" if double_unit_ns != 1 else "")
-        remove_leftovers(spool)
+        if isinstance(spool, Path):
+            remove_leftovers(spool)
         reader = _Reader(path, instance if instance is not None else _name(path), source, double_unit_ns, progress)
         rows = reader.rows()
-        before = set(spool.glob(f"date=*/{source}-*.parquet"))
-        written: set[Path] = set()
+        before: set[Place] = set(globbed(spool, f"date=*/{source}-*.parquet"))
+        written: set[Place] = set()
         number = 0
         while batch := list(islice(rows, ROW_GROUP_ROWS)):
             written |= set(write_spool(spool, batch, source, number))

@@ -1,19 +1,18 @@
 """Spool files that a history has merged completely, so that a roll-up need not open them again.
 
 The ledger saves time only. The manifests of the hours decide what is merged; a lost ledger makes the next roll-up read
-the whole spool and merge nothing twice.
+the whole spool and merge nothing twice. So it does not matter either whose ledger stays when two writers save one.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
-from heliograph.monitor.history.files import sync_folder
 from heliograph.monitor.history.ranges import Ranges, union
+from heliograph.monitor.history.remote import Place
+from heliograph.monitor.history.writes import put
 
 __all__ = ["Ledger"]
 
@@ -31,7 +30,7 @@ class Ledger:
         history: Directory of the history.
     """
 
-    def __init__(self, history: Path) -> None:
+    def __init__(self, history: Place) -> None:
         self._path = history / _NAME
         self._merged: dict[Key, Ranges] = {}
         try:
@@ -68,13 +67,4 @@ class Ledger:
         content: dict[str, dict[str, Ranges]] = {}
         for (day, source), ranges in sorted(self._merged.items()):
             content.setdefault(day, {})[source] = ranges
-        temporary = self._path.with_name(f".{_NAME}-{os.getpid()}")
-        try:
-            with temporary.open("w", encoding="ascii") as file:
-                json.dump({"files": content}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(self._path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(self._path.parent)
+        put(self._path, json.dumps({"files": content}).encode("ascii"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Ranges", "inside", "ranges_of", "union"]
+__all__ = ["Ranges", "inside", "overlap", "ranges_of", "union"]
 
 Ranges = list[tuple[int, int]]
 Integers = npt.NDArray[np.int64]
@@ -33,6 +33,19 @@ def union(sets: Iterable[Ranges]) -> Ranges:
         else:
             result.append((first, last))
     return result
+
+
+def overlap(one: Ranges, other: Ranges) -> bool:
+    """Return whether two sets of sorted ranges have a number in common."""
+    left, right = 0, 0
+    while left < len(one) and right < len(other):
+        if one[left][1] < other[right][0]:
+            left += 1
+        elif other[right][1] < one[left][0]:
+            right += 1
+        else:
+            return True
+    return False
 
 
 def inside(ranges: Ranges, numbers: Integers) -> npt.NDArray[np.bool_]:

@@ -1,16 +1,16 @@
-"""Directories of object stores, for readers: ``s3://BUCKET/PREFIX``, and by the same code ``gs://`` and ``hdfs://``.
+"""Directories of object stores: ``s3://BUCKET/PREFIX``, and by the same code ``gs://`` and ``hdfs://``.
 
 `RemotePath` has the part of `pathlib.Path` that the readers of a spool or a history use, on `pyarrow.fs`. Tested with
 S3. Credentials and the region are those of the AWS command line: environment, profile, or the machine's role; an
 `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) names another store that speaks S3.
 
-Only readers take such a directory. A commit needs the creation of an object that fails when the object exists, which
-`pyarrow.fs` does not have (ADR 0063).
+Writes are in `monitor.history.remote_writes`, for S3 only (ADR 0068).
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache, total_ordering
@@ -23,11 +23,29 @@ from heliograph.monitor.errors import UserError
 if TYPE_CHECKING:
     import pyarrow.fs
 
-__all__ = ["SCHEMES", "Place", "RemotePath", "SomePlace", "below", "globbed", "opened", "place_of"]
+__all__ = [
+    "ANSWER_S",
+    "ATTEMPTS",
+    "CONNECT_S",
+    "SCHEMES",
+    "Place",
+    "RemotePath",
+    "SomePlace",
+    "absolute",
+    "below",
+    "globbed",
+    "located",
+    "opened",
+    "place_of",
+    "size_of",
+]
 
 SCHEMES = ("s3", "gs", "hdfs")
 
-_CONNECT_S, _ANSWER_S, _ATTEMPTS = 10, 30, 5
+CONNECT_S, ANSWER_S, ATTEMPTS = 10, 30, 5
+"""Seconds to connect and to wait for an answer, and attempts of a request in all."""
+
+_PAUSE_S = 0.1
 
 
 @total_ordering
@@ -46,6 +64,11 @@ class RemotePath:
         self._scheme = scheme
         self._path = path
         self._is_listed_file = is_listed_file
+
+    @property
+    def scheme(self) -> str:
+        """The kind of store."""
+        return self._scheme
 
     @property
     def name(self) -> str:
@@ -136,14 +159,32 @@ class RemotePath:
             if path._is_listed_file and fnmatchcase(path.name, pattern):
                 yield path
 
+    def changed(self) -> tuple[int, float]:
+        """Return the size of the object in bytes, and when it was written, in seconds by the clock of the store.
+
+        Raises:
+            OSError: It is missing (`FileNotFoundError`) or cannot be read.
+        """
+        info = self._system().get_file_info(self._key)
+        if not info.is_file:
+            raise FileNotFoundError(f"{self} is missing")
+        return int(info.size), float(info.mtime_ns) / 1e9
+
     def read_bytes(self) -> bytes:
         """Return the content of the object.
 
         Raises:
             OSError: It is missing (`FileNotFoundError`) or cannot be read.
         """
-        with self.open() as stream:
-            return bytes(stream.read())
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return self._read()
+            except FileNotFoundError:
+                raise
+            except OSError:
+                # pyarrow does not repeat a request whose error text is longer than the object, such as a manifest.
+                time.sleep(_PAUSE_S * attempt)
+        return self._read()
 
     def open(self) -> Any:
         """Open the object for reading at any place.
@@ -152,6 +193,10 @@ class RemotePath:
             OSError: It is missing (`FileNotFoundError`) or cannot be read.
         """
         return self._system().open_input_file(self._key)
+
+    def _read(self) -> bytes:
+        with self.open() as stream:
+            return bytes(stream.read())
 
     @property
     def _key(self) -> str:
@@ -215,14 +260,32 @@ def place_of(text: str) -> RemotePath:
     return RemotePath(parts.scheme, PurePosixPath(parts.netloc + parts.path.rstrip("/")))
 
 
+def located(text: str) -> Place:
+    """Return a directory or a file by what `str` made of it."""
+    return place_of(text) if text.partition("://")[0] in SCHEMES else Path(text)
+
+
+def absolute(path: SomePlace) -> SomePlace:
+    """Return a directory or a file as a worker with another current directory finds it."""
+    return path if isinstance(path, RemotePath) else path.resolve()
+
+
+def size_of(path: Place) -> int:
+    """Return the size of a file in bytes.
+
+    Raises:
+        OSError: It is missing (`FileNotFoundError`) or cannot be read.
+    """
+    return path.changed()[0] if isinstance(path, RemotePath) else path.stat().st_size
+
+
 def opened(path: str | Place) -> Any:
     """Return what pyarrow reads a file from: the path itself, or an open object of a store.
 
     Raises:
         OSError: The object is missing or cannot be read.
     """
-    if isinstance(path, str) and path.partition("://")[0] in SCHEMES:
-        path = place_of(path)
+    path = located(path) if isinstance(path, str) else path
     return path.open() if isinstance(path, RemotePath) else path
 
 
@@ -240,7 +303,7 @@ def _system(scheme: str, host: str) -> pyarrow.fs.FileSystem:
         region=region,
         endpoint_override=endpoint.netloc or None,
         scheme=endpoint.scheme or None,
-        connect_timeout=_CONNECT_S,
-        request_timeout=_ANSWER_S,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        connect_timeout=CONNECT_S,
+        request_timeout=ANSWER_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
     )

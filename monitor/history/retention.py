@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +37,8 @@ from heliograph.monitor.history.hours import (
     read_hour,
     sweep,
 )
-from heliograph.monitor.history.lock import FolderLock
+from heliograph.monitor.history.remote import Place, globbed, size_of
+from heliograph.monitor.history.runs import Run
 
 __all__ = ["Pruned", "PrunedDay", "prune"]
 
@@ -76,7 +76,7 @@ class Pruned:
 
 
 def prune(
-    history: Path,
+    history: Place,
     hours_age: timedelta | None,
     days_age: timedelta | None = None,
     *,
@@ -102,7 +102,7 @@ def prune(
     moment = now or datetime.now(UTC)
     limits = [None if age is None else moment - age - timedelta(days=1) for age in (hours_age, days_age)]
     busy = f"another process is writing the history {history}; run this one after it"
-    with nullcontext() if dry_run else FolderLock(history, busy):
+    with nullcontext() if dry_run else Run(history, busy):
         try:
             return _pruned(history, limits[0], limits[1], progress, dry_run=dry_run)
         except OSError as error:
@@ -110,7 +110,7 @@ def prune(
 
 
 def _pruned(
-    history: Path,
+    history: Place,
     last_hours: datetime | None,
     last_days: datetime | None,
     progress: Callable[[str], None],
@@ -164,13 +164,13 @@ class _Day:
         name: Name of its directory, such as ``date=2026-11-21``.
     """
 
-    def __init__(self, history: Path, name: str) -> None:
+    def __init__(self, history: Place, name: str) -> None:
         self._history = history
         self._name = name
         self.folder = history / DAYS / name
         self.day = name.removeprefix("date=")
 
-    def hours(self) -> dict[Path, Manifest]:
+    def hours(self) -> dict[Place, Manifest]:
         """Return the manifests of all 24 hours.
 
         Raises:
@@ -179,11 +179,11 @@ class _Day:
         folders = {self._history / RUNG / self._name / f"hour={hour:02}" for hour in _HOURS}
         return {folder: load(folder) for folder in sorted({*folders, *hours_of(self._history, self._name)})}
 
-    def is_empty(self, hours: Mapping[Path, Manifest]) -> bool:
+    def is_empty(self, hours: Mapping[Place, Manifest]) -> bool:
         """Return whether nothing was ever committed: a roll-up that was killed has left its directory."""
         return not any(manifest.number for manifest in (*hours.values(), load(self.folder)))
 
-    def switch(self, hours: Mapping[Path, Manifest]) -> Manifest | None:
+    def switch(self, hours: Mapping[Place, Manifest]) -> Manifest | None:
         """Return the manifest by which the day stands for its hours; None: it does already.
 
         Raises:
@@ -210,7 +210,7 @@ class _Day:
             raise ValueError("the day has other counts than its manifest says")
         return replace(old, number=old.number + 1, stands_for_hours=True)
 
-    def _check_has_all(self, old: Manifest, hours: Mapping[Path, Manifest]) -> None:
+    def _check_has_all(self, old: Manifest, hours: Mapping[Place, Manifest]) -> None:
         if old.number == 0:
             raise ValueError("it is not merged into a day yet; run `heliograph history compact` first")
         for folder, manifest in hours.items():
@@ -226,10 +226,10 @@ class _Day:
 
     def _check_is_adopted(self) -> None:
         """Check that no hours of an earlier version wait: a sealed hour would hide them."""
-        if any(self._history.glob(f"{self._name}/hour=*")) or any(self._history.glob(f".old-*/{self._name}/hour=*")):
+        if any(globbed(self._history, f"{place}{self._name}/hour=*") for place in ("", ".old-*/")):
             raise ValueError("it has hours of an earlier version; run `heliograph history compact` first")
 
-    def removal(self, hours: Mapping[Path, Manifest]) -> Manifest | None:
+    def removal(self, hours: Mapping[Place, Manifest]) -> Manifest | None:
         """Return the manifest by which the day is removed; None: it is removed already.
 
         Raises:
@@ -251,13 +251,13 @@ class _Day:
             removed=True,
         )
 
-    def doomed(self, *, with_day: bool) -> Iterator[tuple[Path, int]]:
+    def doomed(self, *, with_day: bool) -> Iterator[tuple[Place, int]]:
         """Yield the data files that a prune removes, with their sizes."""
         for folder in (self._history / RUNG / self._name, *((self.folder,) if with_day else ())):
             for path in parquet_files(folder):
-                yield path, path.stat().st_size
+                yield path, size_of(path)
 
-    def close(self, hours: Mapping[Path, Manifest], planned: Manifest | None) -> None:
+    def close(self, hours: Mapping[Place, Manifest], planned: Manifest | None) -> None:
         """Seal the hours and commit the day.
 
         Raises:

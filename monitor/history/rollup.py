@@ -9,7 +9,8 @@ written. A run that is killed has committed some hours; the next run does the ot
 
 The job has two halves, which a `Runner` spreads over threads (`Threads`) or over Spark
 (`monitor.history.rollup_spark`): `read_units` merges new intervals, `write_hour` adds them to an hour. Between the
-halves this process learns which hours change; after them it commits. It alone writes manifests.
+halves this process learns which hours change; after them it commits. It alone writes manifests. If another writer was
+first in an hour, as is possible in an object store, the run reads that hour again and adds to it.
 
 An adopted hour (made by a version that did not note what it merged) may hold the same intervals as the spool. Of each
 series that both have, the larger number of intervals wins: the spool's rows if it has at least as many, else the old
@@ -22,13 +23,14 @@ already.
 from __future__ import annotations
 
 import os
+import random
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,12 +41,14 @@ import pyarrow.compute as pc
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import Broken, Scan, Unit, first_line, no_spool, read_unit, scan, write_table
 from heliograph.monitor.history.hours import (
+    Contested,
     DataFile,
     Manifest,
     adopt,
     closed_days,
     commit,
     committed_hours,
+    discard,
     folder_of,
     load,
     name_of,
@@ -52,9 +56,10 @@ from heliograph.monitor.history.hours import (
     sweep,
 )
 from heliograph.monitor.history.ledger import Ledger
-from heliograph.monitor.history.lock import FolderLock
 from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge, shares
-from heliograph.monitor.history.ranges import Ranges, inside, ranges_of, union
+from heliograph.monitor.history.ranges import Ranges, inside, overlap, ranges_of, union
+from heliograph.monitor.history.remote import Place, absolute, below, located, size_of
+from heliograph.monitor.history.runs import Run
 from heliograph.monitor.history.schema import HISTORY, LABELS, SERIES, arrow_schema
 
 __all__ = [
@@ -92,6 +97,16 @@ class RolledUp:
     """Adopted hours that kept an old row, because the spool has fewer intervals of a series than the row."""
     problems: tuple[tuple[Broken, int], ...]
     """Unusable input, with the number of rows (0: the whole file)."""
+
+    def followed_by(self, later: RolledUp) -> RolledUp:
+        """Return the result of both passes; the later one has read the unusable input again."""
+        return RolledUp(
+            self.intervals + later.intervals,
+            self.values + later.values,
+            self.hours + later.hours,
+            self.kept + later.kept,
+            later.problems,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +149,7 @@ class Plan:
     """Input of the second half; travels to the workers."""
 
     history: str
-    """Absolute path."""
+    """Absolute path, or address in an object store."""
     run: str
     """Prefix of the names of new files."""
     bases: Mapping[int, Base]
@@ -200,7 +215,7 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
 
 
 def _seen_from(broken: Broken, host: str) -> Broken:
-    if host and not Path(broken.path).exists():
+    if host and not located(broken.path).is_file():
         return Broken(broken.path, f"the worker on {host} does not see it: spool and history must be on shared storage")
     return broken
 
@@ -265,7 +280,7 @@ def write_hour(
     Raises:
         OSError: The history cannot be written.
     """
-    history, base = Path(plan.history), plan.bases[begin_us]
+    history, base = located(plan.history), plan.bases[begin_us]
     folder = folder_of(history, begin_us)
     try:
         old = read_hour(folder, base.files)
@@ -285,7 +300,7 @@ def write_hour(
         begin_us=begin_us,
         name=name,
         rows=whole.num_rows,
-        bytes=(folder / name).stat().st_size,
+        bytes=size_of(folder / name),
         intervals=_sum(whole, "intervals"),
         values=_sum(whole, "n"),
         new_intervals=_sum(new, "intervals"),
@@ -324,13 +339,14 @@ class Threads:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or os.cpu_count() or 1
-        self._parts: list[pa.Table] = [arrow_schema(HISTORY).empty_table()]
+        self._parts: list[pa.Table] = []
 
     def read(self, jobs: Sequence[Job]) -> Found:
         """See `Runner`."""
         by_unit = {job.unit.paths: job for job in jobs}
         runs = shares([job.unit for job in jobs], max(self._threads, sum(job.unit.rows for job in jobs) // 25_000))
         found = Found()
+        self._parts = [arrow_schema(HISTORY).empty_table()]
         with ThreadPoolExecutor(self._threads) as pool:
             for part, notes in pool.map(lambda run: read_units(by_unit[unit.paths] for unit in run), runs):
                 self._parts.append(part)
@@ -350,7 +366,7 @@ class Threads:
 
 
 def rollup(
-    runner: Runner, spool: Path, history: Path, *, replace: bool = False, progress: Progress = lambda text: None
+    runner: Runner, spool: Place, history: Place, *, replace: bool = False, progress: Progress = lambda text: None
 ) -> RolledUp:
     """Roll a spool up into a history.
 
@@ -362,20 +378,47 @@ def rollup(
         progress: Called from time to time.
 
     Raises:
-        UserError: The spool does not exist, the history cannot be written, or a worker wrote where this machine does
-            not see it.
+        UserError: The spool does not exist, the history cannot be written, other writers are always first, or a worker
+            wrote where this machine does not see it.
     """
     if not spool.is_dir():
         raise no_spool(spool)
-    with FolderLock(history, f"another roll-up is writing the history {history}; run this one after it"):
+    with Run(history, f"another roll-up is writing the history {history}; run this one after it") as run:
+        return _in_passes(
+            history,
+            lambda: _rolled_up(runner, run, spool, absolute(history), replace=replace, progress=progress),
+            progress,
+        )
+
+
+def _in_passes(history: Place, one_pass: Callable[[], tuple[RolledUp, bool]], progress: Progress) -> RolledUp:
+    """Repeat a pass until no other writer was first in any hour.
+
+    Raises:
+        UserError: The history cannot be written, or other writers are always first.
+    """
+    done = RolledUp(0, 0, 0, (), ())
+    for _ in range(_TRIES):
         try:
-            return _rolled_up(runner, spool, history.resolve(), replace=replace, progress=progress)
+            more, is_contested = one_pass()
         except OSError as error:
             raise UserError(f"the history {history} cannot be written: {error.strerror or error}") from error
+        done = done.followed_by(more)
+        if not is_contested:
+            return done
+        progress("another writer has committed the same hours; adding to them")
+        time.sleep(random.uniform(0, _PAUSE_S))
+    raise UserError(f"the history {history}: other writers commit the same hours again and again; run this again")
 
 
-def _rolled_up(runner: Runner, spool: Path, history: Path, *, replace: bool, progress: Progress) -> RolledUp:
-    _clean_up(history)
+_TRIES = 10
+_PAUSE_S = 1.0
+
+
+def _rolled_up(
+    runner: Runner, run: Run, spool: Place, history: Place, *, replace: bool, progress: Progress
+) -> tuple[RolledUp, bool]:
+    """Do one pass; returns its result, and whether other writers were first in some hours."""
     if adopted := adopt(history):
         progress(f"took over {adopted:,} hours of an earlier version")
     ledger = Ledger(history)
@@ -383,33 +426,26 @@ def _rolled_up(runner: Runner, spool: Path, history: Path, *, replace: bool, pro
     found = scan(spool, None if replace else ledger.has)
     first, last = _hours_of(found)
     skip = {} if replace else _merged_before(history, first, last)
-    closed = {_day_us(day): reason for day, reason in closed_days(history, first, last).items()}
+    closed = _closed_before(history, first, last)
     jobs = [_job(unit, skip, closed) for unit in found.units]
     progress(f"merging {found.rows:,} intervals of {sum(len(unit.paths) for unit in found.units):,} files")
     notes = runner.read(jobs) if jobs else Found()
     notes.problems += [(broken, 0) for broken in found.broken]
-    run = secrets.token_hex(8)
-    (history / f".run-{run}").touch()  # until it is removed, files without a commit may lie about
+    run.begin()
     progress(f"writing {len(notes.merged):,} hours")
-    done = _committed(runner, history, run, notes, replace=replace) if notes.merged else RolledUp(0, 0, 0, (), ())
-    unread = {broken.path for broken, rows in notes.problems if rows == 0}
-    if not unread & {str(folder_of(history, begin)) for begin in notes.merged}:
-        whole = (path for unit in found.units for path in unit.paths if str(Path(path).resolve()) not in unread)
-        ledger.add(str(Path(path).relative_to(spool)) for path in whole)
-        ledger.save()
-    (history / f".run-{run}").unlink()
-    problems = sorted(notes.problems, key=lambda problem: (problem[0].path, problem[0].reason))
-    return RolledUp(done.intervals, done.values, done.hours, done.kept, tuple(problems))
-
-
-def _clean_up(history: Path) -> None:
-    """Remove what a killed run wrote and did not commit."""
-    markers = list(history.glob(".run-*"))
-    for folder in committed_hours(history) if markers else ():
-        with suppress(UserError):  # its manifest cannot be read: the hour stays as it is
-            sweep(folder)
-    for marker in markers:
-        marker.unlink()
+    done, is_contested = _committed(runner, history, run, notes, replace=replace)
+    if not is_contested:
+        _note_files(
+            ledger,
+            history,
+            notes,
+            {
+                str(absolute(located(path))): str(below(located(path), spool))
+                for unit in found.units
+                for path in unit.paths
+            },
+        )
+    return done, is_contested
 
 
 def _hours_of(found: Scan) -> tuple[str, str]:
@@ -432,7 +468,30 @@ def _job(unit: Unit, skip: Skip, closed: Mapping[int, str]) -> Job:
     )
 
 
-def _merged_before(history: Path, first: str, last: str) -> dict[str, Ranges]:
+def _note_files(ledger: Ledger, history: Place, notes: Found, names: Mapping[str, str]) -> None:
+    """Note files as merged, except unreadable ones, and none while an hour cannot take its intervals.
+
+    Args:
+        ledger: The ledger, which is saved.
+        history: Directory of the history.
+        notes: Of both halves.
+        names: Paths below the spool by absolute paths.
+
+    Raises:
+        OSError: The history cannot be written.
+    """
+    unread = {broken.path for broken, rows in notes.problems if rows == 0}
+    if not unread & {str(folder_of(history, begin)) for begin in notes.merged}:
+        ledger.add(name for path, name in names.items() if path not in unread)
+        ledger.save()
+
+
+def _closed_before(history: Place, first: str, last: str) -> dict[int, str]:
+    """Return why days from hour `first` to `last` take no more intervals, by start of the day in microseconds."""
+    return {_day_us(day): reason for day, reason in closed_days(history, first, last).items()}
+
+
+def _merged_before(history: Place, first: str, last: str) -> dict[str, Ranges]:
     """Return what the hours from `first` to `last` have merged."""
     ranges: dict[str, list[Ranges]] = {}
     for folder in committed_hours(history):
@@ -449,31 +508,56 @@ _LATEST_US = 253_402_300_799_000_000
 
 
 def _absolute(unit: Unit) -> Unit:
-    paths = tuple(str(Path(path).resolve()) for path in unit.paths)
+    paths = tuple(str(absolute(located(path))) for path in unit.paths)
     return Unit(paths, unit.rows, unit.sources, unit.first_us, unit.last_us)
 
 
-def _committed(runner: Runner, history: Path, run: str, notes: Found, *, replace: bool) -> RolledUp:
+def _committed(runner: Runner, history: Place, run: Run, notes: Found, *, replace: bool) -> tuple[RolledUp, bool]:
+    """Write and commit the hours of the notes.
+
+    Args:
+        runner: Has the rows of the first half.
+        history: Directory of the history.
+        run: Has begun.
+        notes: Of the first half; problems of this one are added.
+        replace: The new rows replace those of the hours.
+
+    Returns:
+        The result, and whether other writers were first in some hours: these are as if nothing had been read.
+
+    Raises:
+        UserError: A worker wrote where this machine does not see it, or the run is too old.
+        OSError: The history cannot be written.
+    """
     before: dict[int, Manifest] = {}
-    for begin in notes.merged:
+    is_contested = False
+    for begin, sources in notes.merged.items():
         try:
             before[begin] = load(folder_of(history, begin))
             if before[begin].sealed:
                 del before[begin]
                 raise UserError("another process has pruned its day meanwhile; run this again")
+            # Another writer may have merged the same intervals since this one looked which are new.
+            if not replace and any(overlap(new, before[begin].merged.get(name, [])) for name, new in sources.items()):
+                del before[begin]
+                is_contested = True
         except UserError as error:
             notes.problems.append((Broken(str(folder_of(history, begin)), str(error)), 0))
     none = Base((), adopted=False)
     bases = {begin: none if replace else Base(old.files, old.adopted) for begin, old in before.items()}
     by_hour: dict[int, list[Written]] = {begin: [] for begin in before}
-    for written in runner.write(Plan(str(history), run, bases)):
+    for written in runner.write(Plan(str(history), run.name, bases)) if bases else ():
         by_hour[written.begin_us].append(written)
     intervals = values = hours = 0
     kept = []
     for begin, parts in sorted(by_hour.items()):
         folder, old = folder_of(history, begin), before[begin]
         if reason := next((part.reason for part in parts if part.reason), ""):
-            notes.problems.append((Broken(str(folder), reason), 0))
+            if load(folder).number == old.number:
+                notes.problems.append((Broken(str(folder), reason), 0))
+            else:  # its files were replaced meanwhile
+                is_contested = True
+            discard(folder, [part.name for part in parts if part.name])
             continue
         for part in parts:
             _check_is_here(folder / part.name, part.bytes)
@@ -482,29 +566,36 @@ def _committed(runner: Runner, history: Path, run: str, notes: Found, *, replace
             merged = {
                 source: union([old.merged.get(source, []), merged.get(source, [])]) for source in {*old.merged, *merged}
             }
-        commit(
-            folder,
-            Manifest(
-                number=old.number + 1,
-                files=tuple(DataFile(part.name, part.rows, part.bytes) for part in parts),
-                merged=merged,
-                intervals=sum(part.intervals for part in parts),
-                values=sum(part.values for part in parts),
-            ),
-        )
+        run.check()
+        try:
+            commit(
+                folder,
+                Manifest(
+                    number=old.number + 1,
+                    files=tuple(DataFile(part.name, part.rows, part.bytes) for part in parts),
+                    merged=merged,
+                    intervals=sum(part.intervals for part in parts),
+                    values=sum(part.values for part in parts),
+                ),
+            )
+        except Contested:
+            is_contested = True
+            discard(folder, [part.name for part in parts])
+            continue
         sweep(folder)
         intervals += sum(part.new_intervals for part in parts)
         values += sum(part.new_values for part in parts)
         hours += 1
         if left_out := sum(part.left_out for part in parts):
             kept.append(f"{name_of(begin)}: {left_out:,} intervals left out")
-    return RolledUp(intervals, values, hours, tuple(kept), ())
+    problems = sorted(notes.problems, key=lambda problem: (problem[0].path, problem[0].reason))
+    return RolledUp(intervals, values, hours, tuple(kept), tuple(problems)), is_contested
 
 
-def _check_is_here(path: Path, size: int) -> None:
+def _check_is_here(path: Place, size: int) -> None:
     """Check that a file that a worker reports is here, as it reports it."""
     try:
-        found = path.stat().st_size
+        found = size_of(path)
     except FileNotFoundError:
         found = -1
     if found != size:

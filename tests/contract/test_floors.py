@@ -29,6 +29,8 @@ MAY_IMPORT = {
     "dashboards": ("heliograph.dashboards", "heliograph.monitor", CATALOGUE),
 }
 HEAVY = {
+    "boto3": ("monitor/history/writes.py",),
+    "botocore": ("monitor/history/writes.py",),
     "dash": ("dashboards/live/app.py", "dashboards/live/differences.py", "dashboards/live/pages/"),
     "flask": (),
     "grafana_api": ("dashboards/grafana/backend.py",),
