@@ -20,11 +20,13 @@ from heliograph.monitor.history.actions import (
     needs_pyarrow,
     progress_option,
     report_problems,
+    spool_option,
 )
 from heliograph.monitor.text import bytes_text, printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.history.retention import Pruned, PrunedDay
+    from heliograph.monitor.history.spool_retention import PrunedSpool
 
 __all__ = ["add_compact", "add_prune"]
 
@@ -69,13 +71,14 @@ def add_prune(actions: Actions[argparse.ArgumentParser]) -> None:
         actions,
         "prune",
         _prune,
-        "remove the hours of old days, or old days",
+        "remove the hours of old days, old days, or old files of a spool",
         "Remove what a history no longer needs. A day that --older-than reaches is checked against its hours, row by\n"
         "row, and stands for them from then on; then the data files of the hours are removed. All counts stay. What\n"
         "happened at which hour of such a day is lost: calendars by hour, hours met and changes leave it out and say\n"
         "so. Run `compact` first. A day that --remove-days-older-than reaches is removed with all its counts.\n\n"
+        "Files of the spool that --spool-older-than reaches are removed if the history has all of their intervals.\n\n"
         "A pruned day takes no more intervals: the roll-up names late ones and leaves them out. A killed run changes\n"
-        "no count, and the next one continues. Exit code 0: done; 1: some days stay, named on stderr; 2: an error.",
+        "no count, and the next one continues. Exit code 0: done; 1: some stay, named on stderr; 2: an error.",
         "heliograph history prune --history history --older-than 90d --remove-days-older-than 5y --dry-run",
     )
     history_option(parser, is_written=True)
@@ -90,6 +93,13 @@ def add_prune(actions: Actions[argparse.ArgumentParser]) -> None:
         type=_age,
         metavar="AGE",
         help="remove days that ended at least this long ago, with all their counts",
+    )
+    spool_option(parser, is_written=True)
+    parser.add_argument(
+        "--spool-older-than",
+        type=_age,
+        metavar="AGE",
+        help="remove files of the spool whose intervals are all at least this old, such as 7d, and in the history",
     )
     parser.add_argument("--dry-run", action="store_true", help="check the days, show what would go, change nothing")
     parser.add_argument("--json", action="store_true", help="one JSON object, sizes in bytes")
@@ -118,13 +128,19 @@ def _compact(args: argparse.Namespace) -> int:
 
 
 def _prune(args: argparse.Namespace) -> int:
-    if args.older_than is None and args.remove_days_older_than is None:
-        raise UserError("say what to prune: --older-than AGE, --remove-days-older-than AGE, or both")
+    if args.older_than is None and args.remove_days_older_than is None and args.spool_older_than is None:
+        raise UserError("say what to prune: --older-than AGE, --remove-days-older-than AGE, --spool-older-than AGE")
     needs_pyarrow()
     from heliograph.monitor.history.retention import prune
+    from heliograph.monitor.history.spool_retention import prune_spool
 
     progress = Progress(args.progress)
+    spool = None
     try:
+        if args.spool_older_than is not None:
+            spool = prune_spool(
+                args.spool, args.history, args.spool_older_than, dry_run=args.dry_run, progress=progress.tell
+            )
         done = prune(
             args.history,
             args.older_than,
@@ -134,21 +150,27 @@ def _prune(args: argparse.Namespace) -> int:
         )
     finally:
         progress.close()
-    for line in [_json(done, args)] if args.json else _text_lines(done, args):
+    for line in [_json(done, spool, args)] if args.json else _text_lines(done, spool, args):
         print(line)
-    for broken in done.problems[:NAMED]:
+    stay = [*(spool.problems if spool else ()), *done.problems]
+    for broken in stay[:NAMED]:
         print(printable(f"heliograph: {broken.path}: stays as it is: {broken.reason}"), file=sys.stderr)
-    if len(done.problems) > NAMED:
-        print(f"heliograph: and {len(done.problems) - NAMED} more", file=sys.stderr)
-    return 1 if done.problems else 0
+    if len(stay) > NAMED:
+        print(f"heliograph: and {len(stay) - NAMED} more", file=sys.stderr)
+    return 1 if stay else 0
 
 
-def _text_lines(done: Pruned, args: argparse.Namespace) -> Iterator[str]:
+def _text_lines(done: Pruned, spool: PrunedSpool | None, args: argparse.Namespace) -> Iterator[str]:
+    would = " (dry run: nothing was changed)" if args.dry_run else ""
+    if spool is not None:
+        yield (
+            f"{args.spool}: {spool.files:,} files with {spool.intervals:,} intervals removed, "
+            f"{bytes_text(spool.bytes)} freed, {spool.young:,} too recent{would}"
+        )
     for one in done.days:
         lost = f"; {one.intervals:,} intervals are lost" if one.is_removed else ""
         yield f"{one.day}  {_action(one)}: {one.files:,} files, {bytes_text(one.bytes)}{lost}"
     removed = sum(one.is_removed for one in done.days)
-    would = " (dry run: nothing was changed)" if args.dry_run else ""
     yield (
         f"{args.history}: {_counted(len(done.days) - removed)} without hours now, {removed:,} removed, "
         f"{bytes_text(sum(one.bytes for one in done.days))} freed, {done.current:,} pruned before, "
@@ -156,7 +178,20 @@ def _text_lines(done: Pruned, args: argparse.Namespace) -> Iterator[str]:
     )
 
 
-def _json(done: Pruned, args: argparse.Namespace) -> str:
+def _json(done: Pruned, spool: PrunedSpool | None, args: argparse.Namespace) -> str:
+    of_spool: dict[str, object] = (
+        {}
+        if spool is None
+        else {
+            "spool": {
+                "files": spool.files,
+                "intervals": spool.intervals,
+                "bytes": spool.bytes,
+                "too_recent": spool.young,
+                "stay": [{"path": broken.path, "reason": broken.reason} for broken in spool.problems],
+            }
+        }
+    )
     return json_text(
         {
             "dry_run": args.dry_run,
@@ -174,6 +209,7 @@ def _json(done: Pruned, args: argparse.Namespace) -> str:
             "pruned_before": done.current,
             "too_recent": done.young,
         }
+        | of_spool
     )
 
 
