@@ -491,12 +491,12 @@ def test_a_roll_up_that_a_prune_overtakes_commits_nothing(tmp_path: Path, step: 
     if step == "read":
         (problem,) = [broken for broken, _ in rollup(Overtaken(), tmp_path / "late", history).problems]
         assert "pruned its day meanwhile" in problem.reason
+        again = rollup(Threads(), tmp_path / "late", history)
     else:
-        with pytest.raises(UserError, match="another writer has committed this hour"):
-            rollup(Overtaken(), tmp_path / "late", history)
+        again = rollup(Overtaken(), tmp_path / "late", history)
     assert whole(history).equals(direct(rows))
-    ((_, refused),) = rollup(Threads(), tmp_path / "late", history).problems
-    assert refused == 1, "the next run refuses it by name"
+    ((_, refused),) = again.problems
+    assert refused == 1, "the next run, or pass, refuses it by name"
 
 
 # -- whole days -------------------------------------------------------------------------------------------------------
