@@ -277,8 +277,8 @@ static void a_request_that_a_later_one_overtook_is_repeated_at_once(void) {
     ask(S, 0);
     ask(S + 10, 50 * US);
     CHECK_EQUAL(helio_nak_next_deadline_ns(&nak), 5 * MS);
-    CHECK(helio_nak_on_repair(&nak, S + 10, 350 * US).was_asked_for); /* it took 300 us */
-    CHECK_EQUAL(next_due(), 450 * US);                                /* 0 + 300 + 150 */
+    CHECK(helio_nak_on_repair(&nak, S + 10, false, 350 * US).was_asked_for); /* it took 300 us */
+    CHECK_EQUAL(next_due(), 450 * US);                                       /* 0 + 300 + 150 */
     CHECK_EQUAL(due.ask_count, 1);
     CHECK_EQUAL(due.asks[0], S);
     helio_nak_fini(&nak);
@@ -290,7 +290,7 @@ static void a_request_is_overtaken_three_times_and_then_waits_as_ever(void) {
     ask(S, now_ns);
     for (uint64_t i = 1; i <= 4; i++) {
         ask(S + 10 * i, now_ns + 10 * US);
-        helio_nak_on_repair(&nak, S + 10 * i, now_ns + 210 * US);
+        helio_nak_on_repair(&nak, S + 10 * i, false, now_ns + 210 * US);
         const int64_t asked_ns = now_ns;
         now_ns = next_due();
         CHECK_EQUAL(due.asks[0], S);
@@ -307,7 +307,7 @@ static void a_late_packet_and_an_earlier_request_overtake_nothing(void) {
     helio_nak_on_data(&nak, S + 10, 350 * US); /* the original, only late */
     CHECK_EQUAL(helio_nak_next_deadline_ns(&nak), 5 * MS);
     ask(S + 20, 400 * US);
-    helio_nak_on_repair(&nak, S, 450 * US);
+    helio_nak_on_repair(&nak, S, false, 450 * US);
     CHECK(helio_nak_next_deadline_ns(&nak) >= 400 * US + 500 * US);
     helio_nak_fini(&nak);
 }
@@ -319,7 +319,7 @@ static void requests_stay_in_order_when_the_window_grows(void) {
     ask(S + 12, 20 * US);
     CHECK_EQUAL(helio_nak_grow(&nak, 2 * (nak.mask + 1)), 0);
     helio_nak_remove(&nak, S + 10);
-    helio_nak_on_repair(&nak, S + 12, 120 * US);
+    helio_nak_on_repair(&nak, S + 12, false, 120 * US);
     CHECK_EQUAL(next_due(), 250 * US); /* 0 + 100 + 150 */
     CHECK_EQUAL(due.asks[0], S + 3);
     helio_nak_fini(&nak);

@@ -89,6 +89,8 @@ typedef enum helio_event_id {
     HELIO_EVENT_STORE_RECOVERED = 195,
     HELIO_EVENT_STORE_LACKS_MESSAGES = 196,
     HELIO_EVENT_STORE_UNREADABLE = 197,
+    HELIO_EVENT_REPAIRER_AWAY = 190,
+    HELIO_EVENT_REPAIRER_BACK = 191,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -175,6 +177,8 @@ typedef enum helio_event_id {
     X(STORE_HOLE_GIVEN_UP, store_hole_given_up, 186, ERROR, "first,last", "No other store has messages that a message store lacks. Its files keep a gap.") \
     X(STORE_RECOVERED, store_recovered, 195, INFO, "messages", "Messages that a receiver had lost came from a store (option recover).") \
     X(STORE_LACKS_MESSAGES, store_lacks_messages, 196, ERROR, "first_message,messages", "Messages that a receiver had lost did not come from a store in time. They are lost for good.") \
-    X(STORE_UNREADABLE, store_unreadable, 197, WARNING, "", "A receiver could not read a store, or could not save its durable subscription there. It tries again.")
+    X(STORE_UNREADABLE, store_unreadable, 197, WARNING, "", "A receiver could not read a store, or could not save its durable subscription there. It tries again.") \
+    X(REPAIRER_AWAY, repairer_away, 190, WARNING, "unanswered", "The local repairer of a receiver left requests unanswered. The source is asked; the repairer is tried again every second.") \
+    X(REPAIRER_BACK, repairer_back, 191, INFO, "unanswered", "The local repairer of a receiver answers again and is asked first.")
 
 #endif

@@ -417,6 +417,11 @@ typedef struct helio_receiver_options {
     uint64_t group_size;
     int64_t nak_backoff_ns;
     bool network_elements;
+    char *repairer;
+    char *repair_at;
+    uint64_t repair_bytes;
+    int64_t repair_time_ns;
+    uint64_t repair_rate;
     uint64_t nak_retries;
     int64_t nak_deadline_ns;
     int64_t stream_expiry_ns;
@@ -444,6 +449,11 @@ typedef struct helio_receiver_options {
         bool group_size;
         bool nak_backoff;
         bool network_elements;
+        bool repairer;
+        bool repair_at;
+        bool repair_bytes;
+        bool repair_time;
+        bool repair_rate;
         bool nak_retries;
         bool nak_deadline;
         bool stream_expiry;
@@ -605,6 +615,11 @@ typedef struct helio_receiver_options {
     X(group_size, , group_size, UNSIGNED, false, 0.0, 10000000.0, "0", "", "receivers") \
     X(nak_backoff, , nak_backoff_ns, DURATION, false, 0.0, 60.0, "0.0001", "", "seconds") \
     X(network_elements, , network_elements, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(repairer, , repairer, STRING, false, 0.0, 0.0, "", "", "") \
+    X(repair_at, , repair_at, STRING, false, 0.0, 0.0, "", "", "") \
+    X(repair_bytes, , repair_bytes, UNSIGNED, false, 65536.0, 1099511627776.0, "268435456", "", "bytes") \
+    X(repair_time, , repair_time_ns, DURATION, false, 0.01, 86400.0, "60.0", "", "seconds") \
+    X(repair_rate, , repair_rate, UNSIGNED, false, 0.0, 100000000000.0, "125000000", "", "bytes") \
     X(nak_retries, , nak_retries, UNSIGNED, false, 0.0, 65535.0, "64", "", "requests") \
     X(nak_deadline, , nak_deadline_ns, DURATION, false, 0.001, 3600.0, "1.0", "", "seconds") \
     X(stream_expiry, , stream_expiry_ns, DURATION, false, 0.01, 3600.0, "10.0", "", "seconds") \

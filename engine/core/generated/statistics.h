@@ -77,6 +77,8 @@ enum { HELIO_SCOPES_END = 15 };
     X(memory_used, GAUGE, "bytes", 0, "memory_used", "", "", "Memory held by windows, queues and buffers.") \
     X(memory_limit, GAUGE, "bytes", 0, "memory_limit", "", "", "Limit of the memory for windows, queues and buffers (option memory_limit); 0: no limit.") \
     X(memory_refusals, COUNTER, "", 0, "memory_refusals", "", "", "Allocations refused because of the memory limit.") \
+    X(repairer_kept_packets, GAUGE, "packets", 0, "repairer_kept_packets", "", "", "Packets kept for the repair of other receivers (option repair_at).") \
+    X(repairer_kept_bytes, GAUGE, "bytes", 0, "repairer_kept_bytes", "", "", "Bytes of the packets kept for the repair of other receivers.") \
     X(tx_streams, GAUGE, "", 0, "tx_streams", "", "", "Streams being sent.") \
     X(rx_streams, GAUGE, "", 0, "rx_streams", "", "", "Streams being received.") \
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
@@ -156,6 +158,8 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t memory_used;
     _Atomic uint64_t memory_limit;
     _Atomic uint64_t memory_refusals;
+    _Atomic uint64_t repairer_kept_packets;
+    _Atomic uint64_t repairer_kept_bytes;
     _Atomic uint64_t tx_streams;
     _Atomic uint64_t rx_streams;
     _Atomic uint64_t transmitters;
@@ -658,6 +662,14 @@ enum { /* indexes of a tx_receiver's histograms */
     X(naks_suppressed, COUNTER, "sequences", 0, "naks_suppressed", "", "", "Requests not sent because another receiver had sent them.") \
     X(nak_confirmations_received, COUNTER, "packets", 0, "nak_confirmations_received", "", "", "NAK confirmations (NCF) received.") \
     X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Heartbeats (SPM) received.") \
+    X(repairer_naks_sent, COUNTER, "sequences", 0, "repairer_naks_sent", "", "", "Sequence numbers requested of the local repairer, repeats included; part of naks_sent.") \
+    X(repairer_repairs_received, COUNTER, "packets", 0, "repairer_repairs_received", "", "", "Missing packets that the local repairer sent.") \
+    X(repairer_given_up, COUNTER, "sequences", 0, "repairer_given_up", "", "", "Sequence numbers requested of the source because the local repairer had not answered.") \
+    X(repairer_naks_received, COUNTER, "sequences", 0, "repairer_naks_received", "", "", "Sequence numbers that receivers requested of this local repairer.") \
+    X(repairer_repairs_sent, COUNTER, "packets", 0, "repairer_repairs_sent", "", "", "Repair packets (RDATA) that this local repairer sent to receivers.") \
+    X(repairer_naks_awaited, COUNTER, "sequences", 0, "repairer_naks_awaited", "", "", "Requested sequence numbers that this local repairer missed itself and sent on when they arrived.") \
+    X(repairer_naks_declined, COUNTER, "sequences", 0, "repairer_naks_declined", "", "", "Requested sequence numbers that this local repairer neither kept nor expected. The receivers ask the source.") \
+    X(repairer_naks_limited, COUNTER, "sequences", 0, "repairer_naks_limited", "", "", "Requested sequence numbers that this local repairer did not answer because of its limits (option repair_rate).") \
     X(notices_received, COUNTER, "", 0, "notices_received", "", "", "Notices of the source accepted, about this receiver or about all receivers.") \
     X(suspended, GAUGE, "", 0, "suspended", "", "", "1 while this receiver requests no repairs because its source suspended it.") \
     X(polls_received, COUNTER, "packets", 0, "polls_received", "", "", "Polls received, which count the receivers.") \
@@ -731,6 +743,14 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t naks_suppressed;
     _Atomic uint64_t nak_confirmations_received;
     _Atomic uint64_t heartbeats_received;
+    _Atomic uint64_t repairer_naks_sent;
+    _Atomic uint64_t repairer_repairs_received;
+    _Atomic uint64_t repairer_given_up;
+    _Atomic uint64_t repairer_naks_received;
+    _Atomic uint64_t repairer_repairs_sent;
+    _Atomic uint64_t repairer_naks_awaited;
+    _Atomic uint64_t repairer_naks_declined;
+    _Atomic uint64_t repairer_naks_limited;
     _Atomic uint64_t notices_received;
     _Atomic uint64_t suspended;
     _Atomic uint64_t polls_received;
@@ -1075,8 +1095,10 @@ enum {
     HELIO_HAS_COUNTED = 1 << 8,
     HELIO_HAS_CREDIT = 1 << 9,
     HELIO_HAS_CLOCK = 1 << 10,
-    HELIO_HAS_RAW = 1 << 11,
-    HELIO_HAS_QUEUE = 1 << 12,
+    HELIO_HAS_REPAIRER = 1 << 11,
+    HELIO_HAS_REPAIRS = 1 << 12,
+    HELIO_HAS_RAW = 1 << 13,
+    HELIO_HAS_QUEUE = 1 << 14,
 };
 
 /* X(SCOPE, scope, cell, features of which one makes the cell apply) */
@@ -1120,6 +1142,14 @@ enum {
     X(TX_RECEIVER, tx_receiver, ack_lag, HELIO_HAS_ACKS) \
     X(TX_RECEIVER, tx_receiver, clock_offset, HELIO_HAS_CLOCK) \
     X(TX_RECEIVER, tx_receiver, clock_error_bound, HELIO_HAS_CLOCK) \
+    X(RX_STREAM, rx_stream, repairer_naks_sent, HELIO_HAS_REPAIRER) \
+    X(RX_STREAM, rx_stream, repairer_repairs_received, HELIO_HAS_REPAIRER) \
+    X(RX_STREAM, rx_stream, repairer_given_up, HELIO_HAS_REPAIRER) \
+    X(RX_STREAM, rx_stream, repairer_naks_received, HELIO_HAS_REPAIRS) \
+    X(RX_STREAM, rx_stream, repairer_repairs_sent, HELIO_HAS_REPAIRS) \
+    X(RX_STREAM, rx_stream, repairer_naks_awaited, HELIO_HAS_REPAIRS) \
+    X(RX_STREAM, rx_stream, repairer_naks_declined, HELIO_HAS_REPAIRS) \
+    X(RX_STREAM, rx_stream, repairer_naks_limited, HELIO_HAS_REPAIRS) \
     X(RX_STREAM, rx_stream, acks_sent, HELIO_HAS_ACKS) \
     X(RX_STREAM, rx_stream, acked_position, HELIO_HAS_ACKS) \
     X(RX_STREAM, rx_stream, clock_offset, HELIO_HAS_CLOCK) \

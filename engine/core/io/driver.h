@@ -48,16 +48,17 @@ typedef struct helio_channel_config {
     helio_address interface;  /* port 0; address 0: the one the system chooses */
     uint32_t interface_index; /* IPv6: its number; 0: the one the system chooses */
     int ttl;
-    size_t packet_bytes;  /* largest UDP payload */
-    size_t socket_buffer; /* bytes asked of the kernel */
-    bool raw;             /* udp: IP protocol 113 in the place of UDP */
-    bool router_alert;    /* raw: packets that routers on the way are to look at say so */
-    bool gso;             /* transmitting: equal packets are given to the kernel as one */
-    bool gro;             /* receiving: the kernel may give several packets as one */
-    bool upstream;        /* transmitting: listen on the destinations' port as well */
-    bool kernel_stamps;   /* receiving: ask the kernel when it took each datagram in */
-    double inject_loss;   /* receiving: share of the datagrams thrown away */
-    uint64_t seed;        /* of inject_loss, and of numbers the driver draws */
+    size_t packet_bytes;    /* largest UDP payload */
+    size_t socket_buffer;   /* bytes asked of the kernel */
+    bool raw;               /* udp: IP protocol 113 in the place of UDP */
+    bool router_alert;      /* raw: packets that routers on the way are to look at say so */
+    bool gso;               /* transmitting: equal packets are given to the kernel as one */
+    bool gro;               /* receiving: the kernel may give several packets as one */
+    bool upstream;          /* transmitting: listen on the destinations' port as well */
+    helio_address feedback; /* receiving, udp: where feedback leaves from; family 0: any port */
+    bool kernel_stamps;     /* receiving: ask the kernel when it took each datagram in */
+    double inject_loss;     /* receiving: share of the datagrams thrown away */
+    uint64_t seed;          /* of inject_loss, and of numbers the driver draws */
     char name[HELIO_CHANNEL_NAME_MAX + 1]; /* shm, inproc */
     size_t ring_packets;                   /* shm, inproc: rounded up to a power of two */
     bool ring_wait;                        /* transmitting: the slowest reader stops the writer */

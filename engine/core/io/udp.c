@@ -3,7 +3,8 @@
  * A transmit channel sends and hears requests on one socket, and with the option `upstream` hears
  * the receivers of other PGM programs on a second.  A receive channel reads data from one and sends
  * feedback from a second.  After a NAK it reads the second first: a repair may come there by
- * unicast, and then does not wait behind the data. */
+ * unicast, and then does not wait behind the data.  A local repairer reads them in turn, because
+ * receivers send their NAKs to the second. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ typedef struct udp_channel {
     helio_channel_config config;
     helio_udp_source sources[2];
     unsigned looks_aside; /* number of receives that read the second source first */
+    int turn;             /* source read first the last time (receive_in_turn) */
     int64_t tend_due_ns;
     helio_udp_in in;
     helio_udp_out out;
@@ -179,6 +181,13 @@ static inline size_t read_from(udp_channel *udp, int source, helio_datagram *dat
     return taken;
 }
 
+/* A repairer: no flood on one socket keeps it from reading the other. */
+static size_t receive_in_turn(udp_channel *udp, helio_datagram *datagrams, size_t limit) {
+    udp->turn = udp->turn == DATA ? ASIDE : DATA;
+    const size_t taken = read_from(udp, udp->turn, datagrams, limit);
+    return taken ? taken : read_from(udp, udp->turn == DATA ? ASIDE : DATA, datagrams, limit);
+}
+
 static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
     udp_channel *udp = udp_of(channel);
     size_t taken = 0;
@@ -186,6 +195,9 @@ static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, siz
         taken = helio_udp_in_take(&udp->in, datagrams, limit);
         channel->has_more = true;
         return taken;
+    }
+    if (udp->config.feedback.family != 0) {
+        return receive_in_turn(udp, datagrams, limit);
     }
     if (udp->looks_aside) {
         udp->looks_aside--;

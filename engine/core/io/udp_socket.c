@@ -428,12 +428,13 @@ int helio_udp_open_feedback(const helio_channel_config *config, const helio_addr
     helio_address from = config->multicast ? config->interface : *bound;
     from.family = family_of(config);
     from.port = 0;
+    const helio_address *at = config->feedback.family != 0 ? &config->feedback : &from;
     const int socket = open_socket(config);
     if (socket < 0) {
         return socket;
     }
-    if (bind_to(socket, config, &from) < 0) {
-        return give_up(socket, helio_udp_fail_bind(&from));
+    if (bind_to(socket, config, at) < 0) {
+        return give_up(socket, helio_udp_fail_bind(at));
     }
     if (config->multicast) { /* requests for an SPM go to the neighbours first, never farther */
         helio_channel_config nearby = *config;

@@ -30,9 +30,11 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     helio_rx_shared *shared = &endpoint->shared;
     helio_random_init(&shared->random, config->seed);
     if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8) ||
+        helio_rx_repairs_open(&endpoint->repairs, config, outlet, instance) ||
         helio_rx_unproven_init(&shared->unproven, helio_random_next(&shared->random)) ||
         helio_rx_absents_init(&endpoint->absents, config->account, instance)) {
         helio_rx_unproven_fini(&shared->unproven);
+        helio_rx_repairs_close(&endpoint->repairs, config->account, instance);
         helio_map_fini(&endpoint->by_tsi);
         free(endpoint->instance_name);
         free(endpoint->endpoint);
@@ -58,6 +60,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .is_raw = config->is_raw,
         .window_packets = (uint32_t)helio_window_packets(config->window_packets),
     };
+    shared->config.no_fast_path |= config->repairs.bytes > 0; /* each packet is kept */
     shared->is_group = helio_address_is_multicast(&config->group) && !config->is_connected;
     shared->node = (uint32_t)helio_random_next(&shared->random);
     *out = endpoint;
@@ -80,6 +83,8 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_moment moment)
         endpoint->streams = stream->next;
         helio_rx_stream_destroy(stream, moment);
     }
+    helio_rx_repairs_close(&endpoint->repairs, endpoint->shared.config.account,
+                           endpoint->shared.instance);
     helio_rx_unproven_fini(&endpoint->shared.unproven);
     helio_rx_discovery_fini(&endpoint->discovery, &endpoint->shared);
     while (endpoint->shared.subscriptions.first) {
@@ -223,6 +228,9 @@ static helio_rx_stream *displace(helio_rx_endpoint *endpoint, helio_rx_stream *s
 static helio_rx_stream *stream_of_source(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                                          const helio_pgm_packet *packet, const helio_address *from,
                                          helio_moment moment) {
+    if (helio_rx_is_near(&endpoint->shared, packet->type, from)) {
+        return stream;
+    }
     switch (helio_rx_origin_of(stream, from, moment.now_ns)) {
     case HELIO_RX_OF_SOURCE:
         return stream;
@@ -257,6 +265,10 @@ static bool is_downstream(const helio_pgm_packet *packet) {
     default:
         return false;
     }
+}
+
+void helio_rx_endpoint_measure_repairs(helio_rx_endpoint *endpoint, int64_t now_ns) {
+    helio_rx_repairs_measure(&endpoint->repairs, endpoint->shared.instance, now_ns);
 }
 
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns) {
@@ -351,6 +363,9 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         return; /* our own packet, looped back */
     } else if (packet.type != HELIO_PGM_TYPE_NAK && packet.type != HELIO_PGM_TYPE_SPMR) {
         return; /* a POLR or ACK of another receiver */
+    } else if (packet.type == HELIO_PGM_TYPE_NAK && endpoint->repairs.dlr) {
+        helio_rx_repairs_answer(&endpoint->repairs, stream, &packet, from, moment);
+        return;
     }
     if ((packet.flags & HELIO_PGM_FLAG_PARITY) && packet.tsdu_bytes > 0) {
         helio_count(&instance->foreign_packets, 1); /* parity is not used here */
@@ -358,6 +373,9 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     }
     helio_rx_record_wait(stream, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, moment);
+    if (endpoint->repairs.dlr) {
+        helio_rx_repairs_keep(&endpoint->repairs, stream, &packet, datagram, length, moment);
+    }
     if (helio_rx_is_unproven(stream)) {
         look_at_proof(stream, moment.now_ns);
     }

@@ -32,6 +32,7 @@
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "receive/sink.h"
+#include "repair/dlr.h"
 #include "stats/stats.h"
 #include "window/loan.h"
 
@@ -79,6 +80,10 @@ typedef struct helio_rx_endpoint_config {
     bool is_connected;  /* feedback goes back to where a stream's last SPM came from */
     /* Feedback goes to the path NLA of SPMs, where network elements put their own address. */
     bool network_elements;
+    /* A designated local repairer, asked before the source (near.h); family 0: there is none. */
+    helio_address repairer;
+    /* This endpoint repairs the losses of others (repair/dlr.h); bytes 0: it does not. */
+    helio_dlr_config repairs;
     bool no_fast_path; /* each packet takes the general path: tests compare both (fast_path.h) */
     uint64_t seed;     /* of the random back-off; different in each instance */
     /* Reads how many datagrams this host has dropped so far before the engine could read them.
@@ -93,6 +98,8 @@ typedef struct helio_rx_endpoint_config {
 int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
                              helio_stats *stats, helio_instance_stats *instance,
                              helio_rx_endpoint **out);
+/* Brings the gauges of a repairer up to date. */
+void helio_rx_endpoint_measure_repairs(helio_rx_endpoint *endpoint, int64_t now_ns);
 /* `total` datagrams were dropped on this host so far; the caller reports it now and then. */
 void helio_rx_endpoint_note_drops(helio_rx_endpoint *endpoint, uint64_t total, int64_t now_ns);
 /* Ends every stream and subscription (sinks get on_stream_end).  Accepts NULL. */

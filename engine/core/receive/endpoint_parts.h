@@ -7,6 +7,7 @@
 #include "receive/absent.h"
 #include "receive/discovery.h"
 #include "receive/endpoint.h"
+#include "receive/repairs.h"
 #include "receive/replay.h"
 #include "receive/stream.h"
 
@@ -49,6 +50,7 @@ struct helio_rx_endpoint {
     helio_rx_expelled expelled[HELIO_RX_EXPELLED_KEPT];
     uint32_t expelled_next;
     helio_rx_discovery discovery; /* streams that are discovered and not tracked */
+    helio_rx_repairs repairs;
 };
 
 /* The packet belongs to no stream that is tracked.  Returns its stream when it is tracked from now

@@ -288,6 +288,29 @@ void helio_rx_say_goodbye(helio_rx_stream *stream, helio_moment moment) {
 
 /* ---- NAK, SPMR, POLR ---- */
 
+void helio_rx_count_nak(helio_rx_stream *stream, const helio_nak_round *round) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_count(&stats->nak_packets_sent, 1);
+    helio_count(&stats->naks_sent, round->ask_count);
+    helio_count(&stats->naks_retried, round->retried);
+    helio_set(&stats->nak_backoff, (uint64_t)stream->nak.backoff.interval_ns);
+    helio_count(&stream->shared->instance->nak_packets_sent, 1);
+    helio_count(&stream->shared->instance->naks_sent, round->ask_count);
+}
+
+void helio_rx_send_near_nak(helio_rx_stream *stream, const helio_nak_round *round) {
+    const helio_rx_endpoint_config *config = &stream->shared->config;
+    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
+    for (size_t i = 0; i < round->ask_count; i++) {
+        sequences[i] = (uint32_t)round->asks[i];
+    }
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = session_of(stream);
+    const size_t length = helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences,
+                                               round->ask_count, &stream->source, &config->group);
+    send_feedback(stream, &config->repairer, packet, length);
+}
+
 void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, int64_t now_ns) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
     for (size_t i = 0; i < round->ask_count; i++) {
@@ -313,14 +336,10 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, in
     report_sent(stream, told, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_count(&stats->nak_packets_sent, 1);
-    helio_count(&stats->naks_sent, round->ask_count);
-    helio_count(&stats->naks_retried, round->retried);
+    helio_rx_count_nak(stream, round);
     helio_count(&stats->congestion_reports_sent, tells_loss);
-    helio_set(&stats->nak_backoff, (uint64_t)stream->nak.backoff.interval_ns);
+    helio_set(&stats->repairer_given_up, stream->nak.near_given_up);
     helio_stats_end(stats);
-    helio_count(&stream->shared->instance->nak_packets_sent, 1);
-    helio_count(&stream->shared->instance->naks_sent, round->ask_count);
     helio_rx_budget_on_nak(stream, round->ask_count, length, now_ns);
     send_feedback(stream, &stream->feedback, packet, length);
 }

@@ -9,6 +9,10 @@
 
 /* Requests missing packets. */
 void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, int64_t now_ns);
+/* Requests missing packets of the local repairer.  It carries no report: that is for the source. */
+void helio_rx_send_near_nak(helio_rx_stream *stream, const helio_nak_round *round);
+/* Counts a NAK packet sent, to whomever. */
+void helio_rx_count_nak(helio_rx_stream *stream, const helio_nak_round *round);
 
 /* Requests an SPM from a source whose data came first.  It goes to the group first, so that other
  * receivers need not ask. */

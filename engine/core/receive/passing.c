@@ -398,12 +398,13 @@ static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *
         return FOUND_LATE;
     }
     const helio_nak_found asked =
-        packet->is_repair ? helio_nak_on_repair(&stream->nak, sequence, packet->arrival_ns)
-                          : helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
+        packet->is_repair
+            ? helio_nak_on_repair(&stream->nak, sequence, packet->is_near, packet->arrival_ns)
+            : helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
     if (!asked.was_asked_for) {
         return FOUND_LATE;
     }
-    if (packet->is_repair) {
+    if (packet->is_repair && !packet->is_near) {
         helio_rx_budget_on_answer(stream, packet->arrival_ns);
     }
     const int64_t took_ns = packet->arrival_ns - asked.seen_ns;

@@ -191,6 +191,7 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     replay->try_until_ns = moment.now_ns;
     replay->shared.config = shared->config;
     replay->shared.config.join_history = true;
+    replay->shared.config.repairer = (helio_address){0}; /* it keeps no history */
     if (replay->shared.config.window_packets > WINDOW) {
         replay->shared.config.window_packets = WINDOW;
     }

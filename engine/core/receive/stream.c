@@ -9,6 +9,7 @@
 #include "base/sequence.h"
 #include "receive/control.h"
 #include "receive/feedback.h"
+#include "receive/near.h"
 #include "receive/passing.h"
 #include "window/size.h"
 
@@ -37,8 +38,11 @@ static int open_object(helio_rx_stream *stream, const helio_address *from, helio
                       helio_address_format(&shared->config.feedback_address, text));
     const int error = helio_stats_open_plain_object(shared->stats, HELIO_SCOPE_RX_STREAM, labels,
                                                     moment.wall_ns, &stream->object);
-    if (!error && helio_rx_is_acking(shared)) {
-        helio_stats_apply(&stream->object, HELIO_HAS_ACKS);
+    if (!error) {
+        helio_stats_apply(&stream->object,
+                          (helio_rx_is_acking(shared) ? HELIO_HAS_ACKS : 0u) |
+                              (shared->config.repairer.family != 0 ? HELIO_HAS_REPAIRER : 0u) |
+                              (shared->config.repairs.bytes > 0 ? HELIO_HAS_REPAIRS : 0u));
     }
     return error;
 }
@@ -55,6 +59,7 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
         .retries = config->nak_retries,
         .deadline_ns = config->nak_deadline_ns,
         .group_size = config->group_size,
+        .near_tries = config->repairer.family != 0 ? HELIO_RX_NEAR_TRIES : 0,
         .is_alone = !stream->shared->is_group,
         .never_asks = config->never_asks,
     };
@@ -290,6 +295,15 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
     }
 }
 
+void helio_rx_stream_take_near_repair(helio_rx_stream *stream, const helio_pgm_packet *packet,
+                                      size_t bytes, int64_t receive_ns, helio_moment moment) {
+    helio_rxw_packet held;
+    read_data(stream, packet, receive_ns, moment, &held);
+    held.is_near = true;
+    helio_rx_take(stream, helio_sequence_widen(packet->sequence, stream->rxw.known), &held, bytes,
+                  moment);
+}
+
 /* Nothing is held, missing or asked for: what a packet changes is shown as it is accounted for. */
 static bool is_in_order(const helio_rx_stream *stream) {
     const helio_rxw *rxw = &stream->rxw;
@@ -301,24 +315,24 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
                                helio_moment moment) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     const bool had_order = is_in_order(stream);
-    if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR) {
+    const bool is_near = helio_rx_is_near(stream->shared, packet->type, from);
+    const bool is_of_source =
+        packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR && !is_near;
+    if (is_of_source) {
         stream->heard_ns = moment.now_ns;
     }
     if (stream->notices.expelled_until_ns && packet->type != HELIO_PGM_TYPE_SPM) {
         return; /* it only waits for what is held to be passed on */
     }
-    switch (packet->type) {
-    case HELIO_PGM_TYPE_ODATA:
-    case HELIO_PGM_TYPE_RDATA:
+    if (is_of_source) {
         stream->budget.heard_bytes += bytes;
+    }
+    if (is_near) {
+        helio_rx_near_on_packet(stream, packet, bytes, receive_ns, moment);
+    } else if (packet->type == HELIO_PGM_TYPE_ODATA || packet->type == HELIO_PGM_TYPE_RDATA) {
         on_data(stream, packet, bytes, receive_ns, moment);
-        break;
-    default:
-        if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR) {
-            stream->budget.heard_bytes += bytes;
-        }
+    } else {
         helio_rx_on_control(stream, packet, from, moment);
-        break;
     }
     if (stream->is_pacing) {
         helio_rx_believe(stream, moment.now_ns);
@@ -408,7 +422,9 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_moment moment) {
         if (!helio_nak_poll(&stream->nak, can_ask, moment.now_ns, &round)) {
             break;
         }
-        if (round.ask_count > 0) {
+        if (round.ask_count > 0 && round.is_near) {
+            helio_rx_near_ask(stream, &round, moment);
+        } else if (round.ask_count > 0) {
             helio_rx_send_nak(stream, &round, moment.now_ns);
         }
         for (size_t k = 0; k < round.loss_count; k++) {

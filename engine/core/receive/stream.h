@@ -126,6 +126,7 @@ struct helio_rx_stream {
     uint64_t told_trail; /* the oldest sequence the source has, as last announced */
     uint64_t told_lead;  /* the newest sequence an SPM announced */
     int64_t quickest_ns; /* shortest time from request to repair; 0: none yet */
+    bool is_near_away;   /* an event said that the local repairer does not answer */
     int64_t begin_by_ns;
     bool has_end; /* FIN or RST, unless newer data has come since (doubt.end_newest) */
     uint64_t end; /* the last sequence there is */
@@ -183,6 +184,9 @@ static inline helio_rx_origin helio_rx_origin_of(helio_rx_stream *stream, const 
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_moment moment);
+/* Takes up a repair of the local repairer, of a packet that is missing. */
+void helio_rx_stream_take_near_repair(helio_rx_stream *stream, const helio_pgm_packet *packet,
+                                      size_t bytes, int64_t receive_ns, helio_moment moment);
 /* Begins or ends acknowledging, as the subscriptions need. */
 void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_moment moment);
 /* More packets may have been passed on, or acknowledged by the application. */
@@ -230,6 +234,14 @@ static inline bool helio_rx_is_unproven(const helio_rx_stream *stream) {
 }
 /* Packets its window holds, or will hold when it is proven. */
 uint64_t helio_rx_window_of(const helio_rx_stream *stream);
+
+/* The packet is from the local repairer, and one that it may send. */
+static inline bool helio_rx_is_near(const helio_rx_shared *shared, uint8_t type,
+                                    const helio_address *from) {
+    return shared->config.repairer.family != 0 &&
+           (type == HELIO_PGM_TYPE_RDATA || type == HELIO_PGM_TYPE_NCF) &&
+           helio_address_equal(&shared->config.repairer, from);
+}
 
 /* Some subscription's messages are acknowledged. */
 static inline bool helio_rx_is_acking(const helio_rx_shared *shared) {

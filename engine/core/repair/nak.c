@@ -242,37 +242,47 @@ static int64_t grown(int64_t base_ns, uint32_t times, int64_t limit_ns) {
     return base_ns;
 }
 
+static helio_nak_path *path_of(helio_nak *nak, const helio_nak_entry *entry) {
+    return entry->is_near ? &nak->near : &nak->source;
+}
+
 /* NAK_RPT_IVL as it is now. */
-static int64_t repeat_base_ns(const helio_nak *nak) {
+static int64_t repeat_base_ns(const helio_nak *nak, const helio_nak_time *time) {
     if (nak->config.repeat_ns > 0) {
         return nak->config.repeat_ns;
     }
-    const int64_t usual_ns = nak->confirming.rtt.smoothed_ns
-                                 ? helio_max(4 * nak->confirming.rtt.smoothed_ns, REPEAT_MIN_NS)
+    const int64_t usual_ns = time->rtt.smoothed_ns
+                                 ? helio_max(4 * time->rtt.smoothed_ns, REPEAT_MIN_NS)
                                  : REPEAT_START_NS;
-    return helio_min(helio_max(usual_ns, nak->confirming.held_ns), REPEAT_MAX_NS);
+    return helio_min(helio_max(usual_ns, time->held_ns), REPEAT_MAX_NS);
 }
 
 /* NAK_RDATA_IVL as it is now: some sources are slow to repair what they confirm at once. */
-static int64_t data_base_ns(const helio_nak *nak) {
-    const helio_nak_time *time = &nak->repairing;
+static int64_t data_base_ns(const helio_nak *nak, const helio_nak_path *path) {
+    const helio_nak_time *time = &path->repairing;
     if (nak->config.data_ns > 0) {
         return nak->config.data_ns;
     }
     const int64_t usual_ns =
         time->rtt.smoothed_ns
             ? helio_max(helio_rtt_timeout_ns(&time->rtt),
-                        helio_max(8 * nak->confirming.rtt.smoothed_ns, DATA_MIN_NS))
+                        helio_max(8 * path->confirming.rtt.smoothed_ns, DATA_MIN_NS))
             : DATA_START_NS;
     return helio_min(helio_max(usual_ns, time->held_ns), DATA_MAX_NS);
 }
 
-static int64_t repeat_ns(const helio_nak *nak, const helio_nak_entry *entry) {
-    return grown(repeat_base_ns(nak), entry->ncf_retries, REPEAT_MAX_NS);
+static int64_t repeat_ns(helio_nak *nak, const helio_nak_entry *entry) {
+    return grown(repeat_base_ns(nak, &path_of(nak, entry)->confirming), entry->ncf_retries,
+                 REPEAT_MAX_NS);
 }
 
-static int64_t data_ns(const helio_nak *nak, const helio_nak_entry *entry) {
-    return grown(data_base_ns(nak), entry->data_retries, DATA_MAX_NS);
+static int64_t data_ns(helio_nak *nak, const helio_nak_entry *entry) {
+    return grown(data_base_ns(nak, path_of(nak, entry)), entry->data_retries, DATA_MAX_NS);
+}
+
+/* Requests for it before the last one to the same destination. */
+static uint32_t repeats_of(const helio_nak_entry *entry) {
+    return entry->is_near ? entry->near_asks - 1 : entry->ncf_retries + entry->data_retries;
 }
 
 static void measure(helio_nak_time *time, int64_t seen_ns) {
@@ -358,21 +368,28 @@ helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence) {
     return found;
 }
 
+/* A confirmed request is answered by whom it was made to. */
+static void measure_repair(helio_nak *nak, const helio_nak_entry *entry, int64_t now_ns) {
+    helio_nak_time *time = &path_of(nak, entry)->repairing;
+    if (entry->data_retries == 0) {
+        measure(time, now_ns - entry->confirmed_ns);
+    } else {
+        time->held_ns = data_ns(nak, entry);
+    }
+}
+
 helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     const helio_nak_entry *entry = entry_of(nak, sequence);
-    if (helio_nak_state_of(nak, sequence) != HELIO_NAK_NONE && entry->confirmed_ns) {
-        if (entry->data_retries == 0) {
-            measure(&nak->repairing, now_ns - entry->confirmed_ns);
-        } else {
-            nak->repairing.held_ns = data_ns(nak, entry);
-        }
+    if (helio_nak_state_of(nak, sequence) != HELIO_NAK_NONE && entry->confirmed_ns &&
+        !entry->is_near) {
+        measure_repair(nak, entry, now_ns);
     }
     return helio_nak_remove(nak, sequence);
 }
 
 /* The answer to a request made at `asked_ns`, for `sequence`, took `took_ns`. */
-static void overtake(helio_nak *nak, uint64_t sequence, int64_t asked_ns, int64_t took_ns,
-                     int64_t now_ns) {
+static void overtake(helio_nak *nak, uint64_t sequence, bool is_near, int64_t asked_ns,
+                     int64_t took_ns, int64_t now_ns) {
     const int64_t reorder_ns = helio_max(took_ns / 4, REORDER_MIN_NS);
     uint32_t index = nak->asked_oldest;
     for (int i = 0; i < OVERTAKE_STEPS && index != HELIO_NAK_END; i++) {
@@ -383,43 +400,78 @@ static void overtake(helio_nak *nak, uint64_t sequence, int64_t asked_ns, int64_
         }
         index = entry->asked_after;
         const int64_t due_ns = helio_max(entry->asked_ns + took_ns + reorder_ns, now_ns);
-        if (entry->overtaken < OVERTAKEN_MAX && due_ns < entry->due_ns) {
+        if (entry->is_near == is_near && entry->overtaken < OVERTAKEN_MAX &&
+            due_ns < entry->due_ns) {
             entry->is_overtaken = true;
             enter(nak, entry, (helio_nak_state)entry->state, due_ns);
         }
     }
 }
 
-helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, bool is_near,
+                                    int64_t now_ns) {
     const helio_nak_entry *entry = entry_of(nak, sequence);
-    const bool is_answer = helio_nak_state_of(nak, sequence) != HELIO_NAK_NONE && entry->is_open;
-    const uint32_t repeats = entry->ncf_retries + entry->data_retries + entry->overtaken;
+    if (helio_nak_state_of(nak, sequence) == HELIO_NAK_NONE || entry->is_near != is_near) {
+        return helio_nak_remove(nak, sequence);
+    }
+    const bool is_answer = entry->is_open;
+    const uint32_t repeats = repeats_of(entry) + entry->overtaken;
     const int64_t asked_ns = entry->asked_ns;
-    const helio_nak_found found = helio_nak_on_data(nak, sequence, now_ns);
+    if (entry->confirmed_ns) {
+        measure_repair(nak, entry, now_ns);
+    }
+    const helio_nak_found found = helio_nak_remove(nak, sequence);
     if (is_answer && repeats == 0) { /* else it is not known which request was answered */
-        overtake(nak, sequence, asked_ns, now_ns - asked_ns, now_ns);
+        overtake(nak, sequence, is_near, asked_ns, now_ns - asked_ns, now_ns);
     }
     return found;
 }
 
-bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+/* The destination of the last NAK for it confirmed the request. */
+static void measure_ncf(helio_nak *nak, const helio_nak_entry *entry, int64_t now_ns) {
+    helio_nak_time *time = &path_of(nak, entry)->confirming;
+    if (repeats_of(entry) > 0) {
+        time->held_ns = repeat_ns(nak, entry);
+        return;
+    }
+    measure(time, now_ns - entry->asked_ns);
+    if (!entry->is_near) {
+        helio_backoff_set_round_trip(&nak->backoff, time->rtt.smoothed_ns);
+    }
+}
+
+static bool on_confirmed(helio_nak *nak, uint64_t sequence, bool is_near, int64_t now_ns) {
     helio_nak_entry *entry = entry_of(nak, sequence);
     const helio_nak_state state = helio_nak_state_of(nak, sequence);
     if (state == HELIO_NAK_NONE || nak->config.never_asks) {
         return false;
     }
-    if (state == HELIO_NAK_WAIT_NCF && entry->asked) {
-        if (entry->ncf_retries == 0 && entry->data_retries == 0) {
-            measure(&nak->confirming, now_ns - entry->asked_ns);
-            helio_backoff_set_round_trip(&nak->backoff, nak->confirming.rtt.smoothed_ns);
-        } else {
-            nak->confirming.held_ns = repeat_ns(nak, entry);
-        }
+    if (state == HELIO_NAK_WAIT_NCF && entry->asked && entry->is_near == is_near) {
+        measure_ncf(nak, entry, now_ns);
     }
+    entry->is_near = is_near;
     entry->confirmed_ns = now_ns;
     entry->is_overtaken = false;
     enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
     return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
+}
+
+bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+    return on_confirmed(nak, sequence, false, now_ns);
+}
+
+/* Only an answer to a request of ours: nobody else's is confirmed to us. */
+bool helio_nak_on_near_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+    if (helio_nak_state_of(nak, sequence) != HELIO_NAK_WAIT_NCF ||
+        !entry_of(nak, sequence)->is_near) {
+        return false;
+    }
+    return on_confirmed(nak, sequence, true, now_ns);
+}
+
+void helio_nak_on_near_answer(helio_nak *nak) {
+    nak->near_unanswered = 0;
+    nak->near_away_until_ns = 0;
 }
 
 bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
@@ -499,9 +551,28 @@ static void round_lose(helio_nak *nak, helio_nak_entry *entry, helio_rxw_cause c
     leave(nak, entry);
 }
 
+/* The local repairer is asked for it next. */
+static bool goes_near(const helio_nak *nak, const helio_nak_entry *entry, int64_t now_ns) {
+    return entry->near_asks < nak->config.near_tries && now_ns >= nak->near_away_until_ns;
+}
+
+/* One request more that the local repairer may leave unanswered. */
+static void ask_near(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns) {
+    entry->near_asks++;
+    if (++nak->near_unanswered >= HELIO_NAK_NEAR_UNANSWERED_MAX && entry->near_asks > 1) {
+        nak->near_away_until_ns = now_ns + HELIO_NAK_NEAR_AWAY_NS;
+    }
+}
+
 /* Keeps the asks ascending; they mostly come so. */
 static void round_ask(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns,
                       helio_nak_round *round) {
+    const bool was_near = entry->is_near && entry->asked;
+    entry->is_near = round->is_near;
+    if (round->is_near) {
+        ask_near(nak, entry, now_ns);
+    }
+    nak->near_given_up += was_near && !round->is_near;
     size_t place = round->ask_count++;
     for (; place > 0 && round->asks[place - 1] > entry->sequence; place--) {
         round->asks[place] = round->asks[place - 1];
@@ -535,23 +606,28 @@ static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t b
     case HELIO_NAK_BACK_OFF:
         if (nak->config.never_asks) {
             round_lose(nak, entry, HELIO_LOST_NOT_REQUESTED, round);
-        } else if (can_ask && nak->ask_room > round->ask_count) {
+        } else if (can_ask && (round->is_near || nak->ask_room > round->ask_count)) {
             round_ask(nak, entry, now_ns, round);
         } else if (can_ask) {
             put_off(nak, entry);
         } else {
-            enter(nak, entry, HELIO_NAK_BACK_OFF, now_ns + repeat_base_ns(nak));
+            enter(nak, entry, HELIO_NAK_BACK_OFF,
+                  now_ns + repeat_base_ns(nak, &nak->source.confirming));
         }
         break;
     case HELIO_NAK_WAIT_NCF:
-        if (entry->ncf_retries++ >= nak->config.retries) {
+        if (entry->is_near) {
+            enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
+        } else if (entry->ncf_retries++ >= nak->config.retries) {
             round_lose(nak, entry, HELIO_LOST_NCF_RETRIES, round);
         } else {
             enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
         }
         break;
     case HELIO_NAK_WAIT_DATA:
-        if (entry->data_retries++ >= nak->config.retries) {
+        if (entry->is_near) {
+            enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
+        } else if (entry->data_retries++ >= nak->config.retries) {
             round_lose(nak, entry, HELIO_LOST_DATA_RETRIES, round);
         } else {
             enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
@@ -567,14 +643,21 @@ bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_roun
     const size_t asks_max = sizeof round->asks / sizeof round->asks[0];
     const size_t losses_max = sizeof round->losses / sizeof round->losses[0];
     round->ask_count = round->retried = round->loss_count = 0;
+    round->is_near = false;
     end_grace_by_time(nak, now_ns);
     int64_t backoff_due_ns = -1;
     while (nak->heap_count > 0 && heap_entry(nak, 0)->due_ns <= now_ns &&
            round->ask_count < asks_max && round->loss_count < losses_max) {
+        helio_nak_entry *entry = heap_entry(nak, 0);
+        const bool is_near = goes_near(nak, entry, now_ns);
+        if (round->ask_count > 0 && is_near != round->is_near) {
+            break;
+        }
+        round->is_near = is_near;
         if (backoff_due_ns < 0) {
             backoff_due_ns = now_ns + draw_backoff(nak);
         }
-        fire(nak, heap_entry(nak, 0), can_ask, backoff_due_ns, now_ns, round);
+        fire(nak, entry, can_ask, backoff_due_ns, now_ns, round);
     }
     return round->ask_count > 0 || round->loss_count > 0;
 }

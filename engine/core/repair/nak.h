@@ -24,7 +24,12 @@
  * sequence numbers stay in BACK_OFF until the hold ends.  Their deadlines continue to run, except
  * for excused time, in which no receiver may request repairs.
  *
- * The caller may limit the number of sequence numbers requested (ask_room).  One beyond the limit
+ * A designated local repairer, if the caller knows one, is asked first (near_tries): each sequence
+ * number at most that often, then the source is asked.  These requests use up no retries.  A
+ * repairer that leaves NEAR_UNANSWERED_MAX of them in a row without a confirmation or repair is
+ * away: for NEAR_AWAY_NS only the source is asked.
+ *
+ * The caller may limit the number of sequence numbers requested of the source (ask_room).  One beyond the limit
  * is put off: it waits in BACK_OFF until its deadline or its release, and uses up no retries.
  *
  * Each sequence number also has a deadline.  Otherwise confirmations of other receivers' requests
@@ -63,7 +68,9 @@ typedef struct helio_nak_config {
     uint32_t retries;
     int64_t deadline_ns;
     uint32_t group_size; /* estimated number of receivers; 0: not known */
-    bool is_alone;       /* the stream's only receiver: no back-off */
+    uint32_t
+        near_tries; /* requests to the local repairer for one sequence number; 0: there is none */
+    bool is_alone;  /* the stream's only receiver: no back-off */
     bool never_asks;
 } helio_nak_config;
 
@@ -84,6 +91,8 @@ typedef struct helio_nak_entry {
     bool is_put_off;   /* in BACK_OFF: until it is released */
     bool is_open;      /* our request is not answered yet, nor did its timer expire */
     bool is_overtaken; /* a later request was answered; it is due because of that */
+    bool is_near;      /* the last NAK for it went to the local repairer */
+    uint8_t near_asks; /* NAKs for it to the local repairer */
     uint8_t overtaken; /* how often it was */
 } helio_nak_entry;
 
@@ -96,11 +105,22 @@ typedef struct helio_nak_time {
     int64_t held_ns; /* 0: none */
 } helio_nak_time;
 
+/* Who is asked: the source, or the local repairer. */
+typedef struct helio_nak_path {
+    helio_nak_time confirming; /* NAK to confirmation */
+    helio_nak_time repairing;  /* confirmation to repair */
+} helio_nak_path;
+
+enum { HELIO_NAK_NEAR_UNANSWERED_MAX = 16 };
+#define HELIO_NAK_NEAR_AWAY_NS HELIO_SECOND
+
 typedef struct helio_nak {
     helio_nak_config config;
     helio_backoff backoff;
-    helio_nak_time confirming; /* NAK to confirmation */
-    helio_nak_time repairing;  /* confirmation to repair */
+    helio_nak_path source, near;
+    uint32_t near_unanswered; /* requests to the local repairer since its last answer */
+    int64_t near_away_until_ns;
+    uint64_t near_given_up; /* sequence numbers asked of the source after the local repairer */
     helio_random random;
     helio_nak_entry *entries; /* by sequence & mask */
     uint32_t *heap;           /* indexes of entries, earliest due first */
@@ -132,6 +152,7 @@ typedef struct helio_nak_round {
     uint64_t asks[1 + HELIO_PGM_NAK_LIST_MAX]; /* for one NAK packet, ascending */
     size_t ask_count;
     size_t retried; /* of `asks`, those requested before */
+    bool is_near;   /* `asks` go to the local repairer */
     struct {
         uint64_t sequence;
         int64_t seen_ns; /* when it was found missing */
@@ -172,15 +193,21 @@ void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns);
 helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence);
 /* The same, and measures how long its repair took. */
 helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns);
-/* The same of a repair: requests made before the one that it answers are overtaken. */
-helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+/* The same of a repair: requests made before the one that it answers are overtaken.  `is_near`: it
+ * is from the local repairer. */
+helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, bool is_near,
+                                    int64_t now_ns);
 /* The source confirmed a request.  Returns true when it replaces our request. */
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+/* The local repairer confirmed a request.  Returns true when it replaces our request. */
+bool helio_nak_on_near_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+/* The local repairer sent something in answer to a request. */
+void helio_nak_on_near_answer(helio_nak *nak);
 /* Another receiver's NAK was received.  Returns true when it replaces our request. */
 bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 
-/* Takes the requests that are due, at most those of one NAK packet, and some losses.  Call it until
- * it returns false.  `can_ask` false: the address for NAKs is not known yet, so requests wait. */
+/* Takes the requests that are due, at most those of one NAK packet to one destination, and some
+ * losses.  Call it until it returns false.  `can_ask` false: the address for NAKs is not known yet, so requests wait. */
 bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_round *round);
 /* HELIO_NEVER when nothing is missing. */
 int64_t helio_nak_next_deadline_ns(const helio_nak *nak);

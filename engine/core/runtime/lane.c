@@ -71,6 +71,9 @@ static void apply_transmitter(const helio_transmitter_options *options,
 }
 
 static void apply_receiver(const helio_receiver_options *options, helio_channel_config *config) {
+    if (options->given.repair_at) {
+        helio_address_parse(options->repair_at, &config->feedback); /* checked (rx_lane.c) */
+    }
     config->gso = true; /* of requests and acknowledgements */
     config->gro = options->gro == HELIO_GRO_AUTO;
     config->ttl = FEEDBACK_TTL;

@@ -89,6 +89,61 @@ static int check_credit(const helio_receiver_options *options) {
         (long long)credit);
 }
 
+/* An option that is "IP:PORT"; not given: family 0. */
+static int read_address(const char *option, const char *text, helio_address *out) {
+    *out = (helio_address){0};
+    if (!text[0]) {
+        return 0;
+    }
+    if (helio_address_parse(text, out) || out->port == 0 || helio_address_is_unspecified(out) ||
+        helio_address_is_multicast(out)) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option %s is the IP address and port of one host, such as "
+                          "10.0.0.5:7600, not '%s'",
+                          option, text);
+    }
+    return 0;
+}
+
+/* The options of local repairers: whom to ask, and where to be asked. */
+static int read_repairs(const helio_receiver_options *options, helio_rx_endpoint_config *out) {
+    helio_address at;
+    int error = read_address("repairer", options->repairer, &out->repairer);
+    if (!error) {
+        error = read_address("repair_at", options->repair_at, &at);
+    }
+    if (!error && at.family != 0) {
+        out->repairs = (helio_dlr_config){
+            .bytes = options->repair_bytes,
+            .age_ns = options->repair_time_ns,
+            .rate = options->repair_rate,
+        };
+    }
+    return error;
+}
+
+/* Both need UDP: elsewhere packets go through memory or a connection with the source. */
+static int check_repairs(const helio_rx_lane *lane, const helio_rx_endpoint_config *config) {
+    const helio_receiver_options *options = &lane->base.options.receiver;
+    const bool is_udp = lane->base.channel->driver == &helio_driver_udp &&
+                        lane->base.options.stream.encapsulation == HELIO_ENCAPSULATION_UDP;
+    const char *option = options->repairer[0] ? "repairer" : "repair_at";
+    const char *text = options->repairer[0] ? options->repairer : options->repair_at;
+    if (!text[0]) {
+        return 0;
+    }
+    if (!is_udp) {
+        return helio_fail(HELIO_ERR_OPTION, "option %s=%s needs an endpoint of UDP, not %s", option,
+                          text, lane->base.endpoint.label);
+    }
+    if (config->repairer.family != 0 && config->repairer.family != config->group.family) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option %s=%s and the endpoint %s have addresses of different families",
+                          option, text, lane->base.endpoint.label);
+    }
+    return 0;
+}
+
 /* A stream discovered by its data is asked for its state after a random time of at most this. */
 static int64_t spmr_delay_of(const helio_receiver_options *options) {
     const bool are_many = options->stream.profile == HELIO_PROFILE_MANY_RECEIVERS;
@@ -120,14 +175,14 @@ int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoin
         .network_elements = options->network_elements,
         .is_tagged = options->tagged,
     };
-    return 0;
+    return read_repairs(options, out);
 }
 
 static int open_endpoint(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     const helio_channel *channel = lane->base.channel;
     helio_rx_endpoint_config config;
-    const int error = helio_rx_lane_config(&lane->base.options.receiver, &config);
+    int error = helio_rx_lane_config(&lane->base.options.receiver, &config);
     if (error) {
         return error;
     }
@@ -144,7 +199,11 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.is_connected = channel->driver->is_connected;
     config.takes_unicast = channel->driver == &helio_driver_udp && !config.network_elements &&
                            lane->base.options.stream.encapsulation == HELIO_ENCAPSULATION_UDP;
-    config.seed = helio_random_next(&instance->random);
+    config.seed = config.repairs.seed = helio_random_next(&instance->random);
+    error = check_repairs(lane, &config);
+    if (error) {
+        return error;
+    }
     config.account = &instance->memory.account;
     config.dropped = channel->driver->drops ? read_drops : NULL;
     config.drops_are_joined =
@@ -386,6 +445,7 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_moment moment) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         helio_receiver_refresh(r, moment);
     }
+    helio_rx_endpoint_measure_repairs(lane->endpoint, moment.now_ns);
     helio_lane_follow_level(&lane->base);
     helio_lane_tend(&lane->base, moment);
     const helio_channel_counters *counters = &lane->base.channel->counters;

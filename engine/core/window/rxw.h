@@ -58,6 +58,7 @@ typedef struct helio_rxw_packet {
     bool is_fragment;
     bool recovered;              /* it had been missing and was asked for */
     bool is_repair;              /* RDATA */
+    bool is_near;                /* RDATA of the local repairer */
     bool lasts;                  /* tsdu stays where it is while it is lent (loan.h) */
     helio_pgm_fragment fragment; /* when is_fragment */
     int64_t receive_ns;          /* wall clock */

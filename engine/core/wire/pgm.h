@@ -358,4 +358,8 @@ static inline size_t helio_pgm_put_data(uint8_t *packet, const helio_pgm_data_he
  * change. */
 void helio_pgm_make_repair(void *packet, uint32_t trail, uint32_t payload_sum);
 
+/* Turns a data packet as it came from its source, or its repair, into the repair that somebody else
+ * sends: type and checksum change. */
+void helio_pgm_relay_repair(void *packet, size_t length);
+
 #endif

@@ -369,3 +369,10 @@ void helio_pgm_make_repair(void *out, uint32_t trail, uint32_t payload_sum) {
     helio_put16(packet + AT_CHECKSUM, 0);
     put_data_checksum(packet, header, payload_sum);
 }
+
+void helio_pgm_relay_repair(void *out, size_t length) {
+    uint8_t *packet = out;
+    packet[AT_TYPE] = HELIO_PGM_TYPE_RDATA;
+    helio_put16(packet + AT_CHECKSUM, 0);
+    helio_pgm_sum_data(packet, length);
+}
