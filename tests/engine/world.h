@@ -197,8 +197,9 @@ static inline int64_t world_receiver_deadline(void *context) {
                               : HELIO_NEVER;
 }
 
-static inline void world_add_receiver(world *w, world_receiver *receiver,
-                                      const helio_rx_endpoint_config *config) {
+/* One that hears no group. */
+static inline void world_add_deaf_receiver(world *w, world_receiver *receiver,
+                                           const helio_rx_endpoint_config *config) {
     *receiver = (world_receiver){
         .world = w,
         .node = helio_sim_add_node(w->sim, &config->feedback_address),
@@ -212,6 +213,11 @@ static inline void world_add_receiver(world *w, world_receiver *receiver,
     helio_sim_attach(receiver->node,
                      &(helio_sim_handler){receiver, world_receiver_on_packet, world_receiver_poll,
                                           world_receiver_deadline});
+}
+
+static inline void world_add_receiver(world *w, world_receiver *receiver,
+                                      const helio_rx_endpoint_config *config) {
+    world_add_deaf_receiver(w, receiver, config);
     helio_sim_join(receiver->node, &config->group);
 }
 
