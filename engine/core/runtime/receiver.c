@@ -105,9 +105,6 @@ static int read_following(receiver_opening *opening, bool may_follow) {
     return 0;
 }
 
-static int create(helio_instance *instance, const char *endpoint, const char *topic,
-                  const char *options, const helio_listener *listener, bool may_follow,
-                  helio_receiver **out) {
 /* A local repairer keeps packets and has no use for messages. */
 static void discard(void *context, const helio_message *messages, size_t count) {
     (void)context, (void)messages, (void)count;
@@ -115,9 +112,9 @@ static void discard(void *context, const helio_message *messages, size_t count) 
 
 static const helio_listener discarding = {.on_messages = discard};
 
-int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic,
-                          const char *options, const helio_listener *listener,
-                          helio_receiver **out) {
+static int create(helio_instance *instance, const char *endpoint, const char *topic,
+                  const char *options, const helio_listener *listener, bool may_follow,
+                  helio_receiver **out) {
     receiver_opening opening;
     int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER);
     if (error) {
@@ -127,6 +124,7 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
     if (error) {
         helio_opening_fini(&opening.common);
         return error;
+    }
     if (opening.common.options.receiver.repair_at[0]) {
         listener = &discarding;
     }
