@@ -26,8 +26,13 @@ def _send(transmitter: Transmitter) -> None:
 
 def test_the_receivers_of_a_site_get_their_repairs_from_its_repairer(multicast: str) -> None:
     at = f"127.0.0.1:{free_port()}"
-    with Instance() as source, Instance() as site, Instance() as sink:
-        site.receiver(multicast, TOPIC, repair_at=at, repair_bytes=1 << 26, repair_time=30.0, repair_rate=0)
+    limits: dict[str, int | float] = {"repair_bytes": 1 << 26, "repair_time": 30.0, "repair_rate": 0}
+    with (
+        Instance() as source,
+        Instance() as site,
+        Instance() as sink,
+        site.receiver(multicast, TOPIC, repair_at=at, **limits),
+    ):
         receiver = sink.receiver(multicast, TOPIC, repairer=at, inject_loss=0.05, nak_deadline=20.0)
         transmitter = source.transmitter(multicast, TOPIC, linger=1.0)
         _send(transmitter)

@@ -226,15 +226,19 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for an endpoint");
     }
-    int error =
-        helio_lane_open(&lane->base, instance, HELIO_ON_RECEIVER, endpoint, options, moment);
+    helio_rx_endpoint_config config; /* what contradicts itself opens no channel */
+    int error = helio_rx_lane_config(&options->receiver, &config);
     if (!error) {
-        error = open_endpoint(lane);
-        if (error) {
-            helio_lane_close(&lane->base);
-        }
+        error =
+            helio_lane_open(&lane->base, instance, HELIO_ON_RECEIVER, endpoint, options, moment);
     }
     if (error) {
+        free(lane);
+        return error;
+    }
+    error = open_endpoint(lane);
+    if (error) {
+        helio_lane_close(&lane->base);
         free(lane);
         return error;
     }
