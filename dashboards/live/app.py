@@ -186,11 +186,11 @@ def followed(
 
     fleet_places = dict.fromkeys(PLACES, "children") | dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
     found = {
-        "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict),
+        "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict, _VERDICT),
         "/lab": Followed("lab-", lab.PLACES, lab_parts, lab_choice),
         "/incident": Followed("inc-", {"inc-recording": "options"}, recordings),
         "/history": Followed("hy-", history.PLACES, past_parts, past_choice),
-        "/control": Followed("act-", command.PLACES, commands),
+        "/control": Followed("act-", command.PLACES if control else {}, commands),
     }
     return found | {path: _followed_one(one) for path, one in _OF_ONE.items()}
 
@@ -202,6 +202,9 @@ def _first(values: Values, name: str) -> str:
 def _fleet_choice(view: View, values: Values) -> Choice:
     kind = _first(values, "kind")
     return Choice(_first(values, "groups") or EVERYTHING, "topic" if kind == "topic" else "receiver")
+
+
+_VERDICT = (("verdict", "children"), ("verdict", "className"), ("verdict-spoken", "children"))
 
 
 def _fleet_verdict(view: View, status: Status, state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -264,7 +267,10 @@ def create(
     def on_address(path: str | None, search: str | None) -> Any:
         return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf, past)
 
-    serve(app.server, store, Updates(store, followed(uploads, control, shelf, past), clock), streams)
+    pages = followed(uploads, control, shelf, past)
+    serve(app.server, store, Updates(store, pages, clock), streams)
+    for page in pages.values():
+        _add_parts(app, page)
     _add_lab(app, store, uploads)
     _add_incident(app, shelf)
     if control is not None:
@@ -273,6 +279,17 @@ def create(
     for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value", allow_optional=True) for name in choices])
     return app
+
+
+def _add_parts(app: Dash, page: Followed) -> None:
+    """Add the callback that shows the newest parts of a page in the browser, all in one pass."""
+    parts = [(f"{page.prefix}taken", "children"), *page.places.items(), *page.timely]
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "show"),
+        [Output(name, prop, allow_duplicate=True) for name, prop in dict.fromkeys(parts)],
+        Input(f"{page.prefix}stamp", "data-pass"),
+        prevent_initial_call=True,
+    )
 
 
 def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:

@@ -56,6 +56,8 @@ class Followed:
     """Tells the store that somebody looks at this page."""
     present: Callable[[View, Status, Mapping[str, Any]], Mapping[str, Any]] = lambda view, status, state: {}
     """Makes the parts that depend on the time, by "ID.PROPERTY", from view, status and stamp; they hide drawn parts."""
+    timely: Sequence[tuple[str, str]] = ()
+    """Id and property of the parts that only `present` makes."""
 
 
 @dataclass(frozen=True, slots=True)

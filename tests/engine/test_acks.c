@@ -848,7 +848,7 @@ static helio_tx_stability_limits limits;
 /* Receivers of which the first `stores` are message stores. */
 static void begin_quorum(uint32_t wanted, int missing, unsigned count, unsigned stores) {
     noted = 0;
-    world_init(&w, 7, 1);
+    world_init(&w, 7, 2); /* with the histogram of stability */
     for (unsigned i = 0; i < count; i++) {
         listen_as(i, HELIO_SINK_ACK_AUTO, i < stores);
     }
@@ -928,6 +928,7 @@ static void the_latency_of_stability_has_each_message_once(void) {
     begin_quorum(2, HELIO_ACKS_MISSING_BLOCK, 2, 2);
     const helio_stats_object *object = helio_tx_stream_object(source.stream);
     const helio_hdr *histogram = object->histogram[HELIO_TX_STREAM_STABILITY_LATENCY];
+    CHECK(histogram);
     static uint8_t data[4000];
     send(10);
     CHECK_EQUAL(helio_tx_stream_append(source.stream, topic, data, sizeof data,

@@ -236,7 +236,7 @@
     write("state-reason", "children", found[3]);
     var main = document.querySelector("main");
     if (main !== null) {
-      main.classList.toggle("old", pausedAt === null && now - arrived > limit());
+      main.classList.toggle("old", pausedAt === null && (Boolean(refusal) || now - arrived > limit()));
       main.style.setProperty("--age", JSON.stringify(" – " + age(now - arrived) + " old"));
     }
   }

@@ -14,6 +14,7 @@
   var present = {}; /* parts that depend on the time; they hide drawn ones */
   var shown = {}; /* what was drawn last, by part */
   var isDue = false; /* whether a drawing is due */
+  var passes = 0;
   var SOON = 10; /* milliseconds: messages that wait come first */
 
   /* Returns a value after some operations.  What they do not touch stays the same object, so that a chart or a table
@@ -57,25 +58,43 @@
     return one === other || (typeof one === "object" && JSON.stringify(one) === JSON.stringify(other));
   }
 
-  function draw() {
-    isDue = false;
-    var news = {}; /* properties by id; Dash draws the last call only of several for one component */
-    Object.keys(Object.assign({}, held, present)).forEach(function (part) {
-      var isPresent = Object.prototype.hasOwnProperty.call(present, part);
-      var value = isPresent ? present[part] : held[part];
-      var dot = part.lastIndexOf(".");
-      var place = part.slice(0, dot);
-      if (value === shown[part] || (isPresent && isEqual(value, shown[part])) || !document.getElementById(place)) {
-        return;
-      }
-      shown[part] = value;
-      news[place] = news[place] || {};
-      news[place][part.slice(dot + 1)] = value;
-    });
-    Object.keys(news).forEach(function (place) {
-      window.dash_clientside.set_props(place, news[place]);
-    });
+  /* The value of a part that the screen shall show. */
+  function newest(part) {
+    return Object.prototype.hasOwnProperty.call(present, part) ? present[part] : held[part];
   }
+
+  function isNew(part) {
+    var value = newest(part);
+    return value !== undefined && value !== shown[part] && !(part in present && isEqual(value, shown[part]));
+  }
+
+  /* Asks Dash for one pass over the page, and not for one per part: each pass looks through the whole page.  The next
+   * one is asked for after this one has begun; it then draws the newest data. */
+  function draw() {
+    var page = document.querySelector("[data-page]");
+    if (page === null || !Object.keys(Object.assign({}, held, present)).some(isNew)) {
+      isDue = false;
+      return;
+    }
+    passes += 1;
+    window.dash_clientside.set_props(page.id, { "data-pass": passes });
+  }
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.heliograph = window.dash_clientside.heliograph || {};
+
+  /* The pass: returns the new values of the parts of the page, in the order of its outputs. */
+  window.dash_clientside.heliograph.show = function () {
+    isDue = false;
+    return window.dash_clientside.callback_context.outputs_list.map(function (output) {
+      var part = output.id + "." + output.property.split("@")[0];
+      if (!isNew(part)) {
+        return window.dash_clientside.no_update;
+      }
+      shown[part] = newest(part);
+      return shown[part];
+    });
+  };
 
   window.heliograph = {
     changed: changed,
@@ -91,6 +110,7 @@
       held = {};
       present = {};
       shown = {};
+      isDue = false;
     },
 
     /* Takes a message; returns false where it changes another drawing than the one held. */
