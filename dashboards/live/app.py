@@ -186,7 +186,7 @@ def followed(
 
     fleet_places = dict.fromkeys(PLACES, "children") | dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
     found = {
-        "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict, _VERDICT),
+        "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict, _TIMELY),
         "/lab": Followed("lab-", lab.PLACES, lab_parts, lab_choice),
         "/incident": Followed("inc-", {"inc-recording": "options"}, recordings),
         "/history": Followed("hy-", history.PLACES, past_parts, past_choice),
@@ -204,7 +204,7 @@ def _fleet_choice(view: View, values: Values) -> Choice:
     return Choice(_first(values, "groups") or EVERYTHING, "topic" if kind == "topic" else "receiver")
 
 
-_VERDICT = (("verdict", "children"), ("verdict", "className"), ("verdict-spoken", "children"))
+_TIMELY = (("verdict", "className"),)
 
 
 def _fleet_verdict(view: View, status: Status, state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -228,7 +228,8 @@ def _followed_one(one: _OfOne) -> Followed:
         aged = old(state)
         return {} if aged is None else {f"{prefix}verdict.children": aged}
 
-    return Followed(prefix, page.PLACES, page.parts, choose, one.need, age)
+    by_dash = tuple((name, "children") for name in getattr(page, "DRAWN_BY_DASH", ()))
+    return Followed(prefix, page.PLACES, page.parts, choose, one.need, age, drawn_by_dash=by_dash)
 
 
 def create(
@@ -270,7 +271,8 @@ def create(
     pages = followed(uploads, control, shelf, past)
     serve(app.server, store, Updates(store, pages, clock), streams)
     for page in pages.values():
-        _add_parts(app, page)
+        if page.places:
+            _add_parts(app, page)
     _add_lab(app, store, uploads)
     _add_incident(app, shelf)
     if control is not None:
@@ -282,11 +284,11 @@ def create(
 
 
 def _add_parts(app: Dash, page: Followed) -> None:
-    """Add the callback that shows the newest parts of a page in the browser, all in one pass."""
-    parts = [(f"{page.prefix}taken", "children"), *page.places.items(), *page.timely]
+    """Add the callback that shows the parts which Dash draws, all in one pass (`assets/updates.js`)."""
+    parts = [(name, prop) for name, prop in (*page.places.items(), *page.timely) if prop != "children"]
     app.clientside_callback(
         ClientsideFunction("heliograph", "show"),
-        [Output(name, prop, allow_duplicate=True) for name, prop in dict.fromkeys(parts)],
+        [Output(name, prop, allow_duplicate=True) for name, prop in (*parts, *page.drawn_by_dash)],
         Input(f"{page.prefix}stamp", "data-pass"),
         prevent_initial_call=True,
     )

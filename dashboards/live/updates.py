@@ -57,7 +57,9 @@ class Followed:
     present: Callable[[View, Status, Mapping[str, Any]], Mapping[str, Any]] = lambda view, status, state: {}
     """Makes the parts that depend on the time, by "ID.PROPERTY", from view, status and stamp; they hide drawn parts."""
     timely: Sequence[tuple[str, str]] = ()
-    """Id and property of the parts that only `present` makes."""
+    """Id and property of parts that only `present` makes and that are not children."""
+    drawn_by_dash: Sequence[tuple[str, str]] = ()
+    """Id and property of the children with components that `assets/elements.js` does not draw."""
 
 
 @dataclass(frozen=True, slots=True)

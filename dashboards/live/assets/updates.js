@@ -14,6 +14,8 @@
   var present = {}; /* parts that depend on the time; they hide drawn ones */
   var shown = {}; /* what was drawn last, by part */
   var isDue = false; /* whether a drawing is due */
+  var dueAt = 0; /* since when, by the browser's clock */
+  var LOST = 5000; /* milliseconds after which a drawing that was due counts as lost, and the next message draws */
   var passes = 0;
   var SOON = 10; /* milliseconds: messages that wait come first */
 
@@ -68,22 +70,38 @@
     return value !== undefined && value !== shown[part] && !(part in present && isEqual(value, shown[part]));
   }
 
-  /* Asks Dash for one pass over the page, and not for one per part: each pass looks through the whole page.  The next
-   * one is asked for after this one has begun; it then draws the newest data. */
+  /* The element whose children a part is, where this page draws them itself; null: Dash draws the part. */
+  function ownPlace(part) {
+    var found = /^(.*)\.children$/.exec(part);
+    var place = found === null ? null : document.getElementById(found[1]);
+    return place !== null && place.dataset.drawnBy !== "dash" ? place : null;
+  }
+
+  /* Draws texts and tables, then asks Dash for one pass over the charts and the rest: not for one per part, because each
+   * looks through the whole page.  The next pass is asked for when this one has begun. */
   function draw() {
     var page = document.querySelector("[data-page]");
-    if (page === null || !Object.keys(Object.assign({}, held, present)).some(isNew)) {
-      isDue = false;
-      return;
+    var news = page === null ? [] : Object.keys(Object.assign({}, held, present)).filter(isNew);
+    var rest = news.filter(function (part) {
+      var place = ownPlace(part);
+      if (place === null) {
+        return true;
+      }
+      window.heliographDraw(place, shown[part], newest(part));
+      shown[part] = newest(part);
+      return false;
+    });
+    isDue = rest.length > 0;
+    if (isDue) {
+      passes += 1;
+      window.dash_clientside.set_props(page.id, { "data-pass": passes });
     }
-    passes += 1;
-    window.dash_clientside.set_props(page.id, { "data-pass": passes });
   }
 
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = window.dash_clientside.heliograph || {};
 
-  /* The pass: returns the new values of the parts of the page, in the order of its outputs. */
+  /* The pass: returns the new values of the parts that Dash draws, in the order of its outputs. */
   window.dash_clientside.heliograph.show = function () {
     isDue = false;
     return window.dash_clientside.callback_context.outputs_list.map(function (output) {
@@ -124,8 +142,9 @@
       });
       number = message.drawing;
       present = message.now;
-      if (!isDue) {
+      if (!isDue || Date.now() - dueAt > LOST) {
         isDue = true;
+        dueAt = Date.now();
         window.setTimeout(draw, SOON); /* not with a frame: those stop while the screen is busy */
       }
       return true;

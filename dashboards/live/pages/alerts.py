@@ -36,7 +36,7 @@ from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ALERT, Tone
 from heliograph.monitor.alerts import Held, Rule, State
 
-__all__ = ["CHOICES", "PLACES", "Choice", "choice", "layout", "parts", "runbook"]
+__all__ = ["CHOICES", "DRAWN_BY_DASH", "PLACES", "Choice", "choice", "layout", "parts", "runbook"]
 
 PLACES: Mapping[str, str] = {
     "al-verdict": "children",
@@ -49,6 +49,9 @@ PLACES: Mapping[str, str] = {
     "al-alert": "options",
 }
 """Ids of the parts that change with the view, and the property that holds them."""
+
+DRAWN_BY_DASH = ("al-one",)
+"""Ids of the parts whose children have components beyond html and links: a runbook is Markdown."""
 
 CHOICES = ("al-alert", "al-show")
 """Ids of the selections, in the address without the prefix."""
@@ -135,7 +138,7 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
             html.Div(old(state) or found["al-verdict"], id="al-verdict"),
             html.Dl(found["al-tiles"], id="al-tiles", className="tiles"),
             card("Alerts", "worst first", html.Div(found["al-rules"], id="al-rules")),
-            html.Section(found["al-one"], id="al-one", className="card"),
+            html.Section(found["al-one"], id="al-one", className="card", **{"data-drawn-by": "dash"}),
             chart(
                 "al-times",
                 "Conditions and alerts over time",
