@@ -162,7 +162,7 @@ def _pair(random: Random) -> tuple[Any, Any]:
 
 
 APPLIED = """
-return arguments[0].map(([before, after, operations]) => {
+return arguments[0].map(([before, operations]) => {
   const kept = JSON.stringify(before), found = window.heliograph.changed(before, operations);
   return JSON.stringify(before) === kept ? found : "what was held is changed";
 });
