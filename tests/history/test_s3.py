@@ -119,7 +119,7 @@ def test_a_store_that_has_or_answers_nothing_is_an_error(
             run("merge", "--spool", address)
     proxy.every = 1
     try:
-        with pytest.raises(UserError, match=f"{bucket}/history cannot be read: "):
+        with pytest.raises(UserError, match=f"{bucket}/history/1h cannot be read: "):
             run("report", "--history", f"{bucket}/history")
     finally:
         proxy.every = 0
