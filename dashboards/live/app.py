@@ -1,8 +1,8 @@
 """The Dash application: the pages, and the callbacks that answer to what a reader does.
 
-The address names the page and holds its state. `page_at` is the router: it makes the page of an address. What changes
-on a page with each sample does not pass a callback: the server sends it (`push.py`, `updates.py`), and the browser
-applies it (`assets/updates.js`). `assets/state.js` opens the connection and judges it.
+The address names the page and holds its state. `page_at` is the router: it makes the page of an address. The parts
+that change with each sample do not pass a callback: the server sends them (`push.py`, `updates.py`), and the
+browser applies them (`assets/updates.js`). `assets/state.js` opens the connection and judges it.
 """
 
 from __future__ import annotations

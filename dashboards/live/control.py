@@ -60,7 +60,7 @@ LEVELS: Mapping[str, Command] = {
     "level": Command("set a level of detail for a time", ("level", "for")),
     "end-level": Command("end a level of detail now"),
 }
-"""Commands of the page of the levels of detail. What a level is for: `of` (of `PATTERNS`) and `pattern`, or all."""
+"""Commands of the page of the levels of detail. A level is for `of` (of `PATTERNS`) and `pattern`, or for all."""
 PATTERNS = ("topic", "receiver", "stream")
 _LEVEL = ("0", "1", "2", "3")
 

@@ -1,6 +1,6 @@
 """The data of the levels of detail: which are raised, since when, until when, and what they cost.
 
-A raised level exists as a statistics object while it is in force. What it costs is known by its effects in the
+A raised level exists as a statistics object while it is in force. Its cost is known by its effects in the
 statistics: the objects that are measured, histograms that found no room in the segment, and long duty cycles of the
 engine since the level was first seen. The engine does not count the time that a level takes.
 """

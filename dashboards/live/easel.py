@@ -24,7 +24,7 @@ _MOST_SHOWN = 16
 
 
 class Update(NamedTuple):
-    """What makes a browser show a drawing."""
+    """The difference that makes a browser show a drawing."""
 
     before: int | None
     """Number of the drawing that it changes; None: any, because it has all parts."""

@@ -43,7 +43,7 @@ Series = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a page wants to know: a series, a time zone, and two periods."""
+    """The choice of a page: a series, a time zone, and two periods."""
 
     series: Series
     zone: str

@@ -83,7 +83,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a browser asks for."""
+    """The request of a browser."""
 
     path: str
     values: Values

@@ -1,4 +1,4 @@
-"""What a browser gets: one message for each view, with the parts of its page that changed.
+"""The messages to a browser: one for each view, with the parts of its page that changed.
 
 A message is JSON::
 

@@ -11,7 +11,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 PAGE = TOP / "engine" / "docs" / "clauses.md"
 LEVELS = {"MUST", "SHOULD", "MAY"}
-AREAS = {"Format", "Source", "Receiver"}
+AREAS = {"Format", "Source", "Receiver", "Designated local repairer"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ MAY_IMPORT = {
 HEAVY = {
     "boto3": ("monitor/history/writes.py",),
     "botocore": ("monitor/history/writes.py",),
-    "dash": ("dashboards/live/app.py", "dashboards/live/differences.py", "dashboards/live/pages/"),
-    "flask": (),
+    "dash": ("dashboards/live/app.py", "dashboards/live/orders.py", "dashboards/live/pages/"),
+    "flask": ("dashboards/live/push.py",),
     "grafana_api": ("dashboards/grafana/backend.py",),
     "hdrh": ("monitor/history/rows.py",),
     "pandas": ("monitor/history/",),
@@ -40,10 +40,10 @@ HEAVY = {
     "prometheus_client": tuple(
         f"exporters/{name}.py" for name in ("collector", "families", "prometheus", "pushgateway", "rendering", "tables")
     ),
-    "pyarrow": ("monitor/history/", "exporters/spool.py", "engine/store/archive.py"),
+    "pyarrow": ("dashboards/live/past.py", "monitor/history/", "exporters/spool.py", "engine/store/archive.py"),
     "pyspark": ("monitor/history/",),
     "selenium": (),
-    "waitress": ("dashboards/live/commands.py",),
+    "waitress": ("dashboards/live/serving.py",),
 }
 """Where a library may be imported; nowhere means that only tests use it."""
 

@@ -91,6 +91,7 @@ INSIDES = {
         "engine/core/io/*",
         "engine/core/store/*",
         "tests/engine/test_udp_raw.c",
+        "tests/sim/sim_network_element.c",
     ),
     "engine/core/io/shm_channel.h": ("engine/core/io/shm*.c",),
     "engine/core/io/tcp.h": ("engine/core/io/tcp*.c",),

@@ -97,7 +97,7 @@ ELSEWHERE = {
 WITHOUT = {
     "alerts render", "clean", "export", "grafana show", "history compact", "history import",
     "history percentiles", "history report", "history rollup", "lab list", "lab show", "live", "monitor", "pub",
-    "store replay", "sub",
+    "repairer", "store replay", "sub",
 }  # fmt: skip
 """They write files, messages or pages, serve, or print a text for people. `sub` and `store replay` have --format."""
 

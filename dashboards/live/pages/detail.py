@@ -76,7 +76,7 @@ class Choice:
     instance: str = ""
     """Name and process of an instance, or `EVERY`."""
     of: str = ""
-    """What the pattern is of; empty: the whole instance."""
+    """The kind of object of the pattern; empty: the whole instance."""
     pattern: str = ""
     level: str = ""
 

@@ -128,10 +128,10 @@ typedef enum helio_event_id {
     X(ACKS_STOPPED, acks_stopped, 61, WARNING, "receiver,acked_sequence,receivers", "A receiver no longer acknowledges: it left, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "receivers,wanted,packets_unacked", "Too few receivers acknowledge, or they are so slow that the history is full. The text names the slow ones.") \
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "The number of acknowledgements a packet needs followed the number of receivers (acks_missing=degrade), or packets were dropped unacknowledged at close.") \
-    X(QUORUM_REACHED, quorum_reached, 64, INFO, "present,required,packets_unacked", "As many receivers or stores acknowledge a stream as option acks requires, for the first time or again.") \
+    X(QUORUM_REACHED, quorum_reached, 64, INFO, "present,required,packets_unacked", "A stream has the acknowledging receivers or stores that option acks requires, for the first time or again.") \
     X(QUORUM_LOST, quorum_lost, 65, WARNING, "present,required,packets_unacked", "Fewer receivers or stores acknowledge a stream than option acks requires: no message becomes stable.") \
     X(UNSTABLE_LIMIT, unstable_limit, 66, WARNING, "messages,bytes,limit", "The messages that are not stable have reached unstable_messages or unstable_bytes, which the text names. At most one per second and stream.") \
-    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. Causes: 1 channel room, 2 repairs, 3 acknowledgements (history full), 4 rate, 5 instance's rate, 6 send limit, 7 credit, 11 unstable_messages, 12 unstable_bytes.") \
+    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. Causes: 1 room, 2 repairs, 3 acknowledgements, 4 rate, 5 instance's rate, 6 send limit, 7 credit. 11 and 12: limits unstable_messages, unstable_bytes.") \
     X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "The congestion ended.") \
     X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,receiver_index", "The rate policy changed the rate in bytes per second, or would have (rate_mode=advise). Rises are reported in steps of 10 %. The text names the deciding receiver (receiver_index 4294967295: none).") \
     X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,receiver_index,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for a second or longer. A lower rate does not help them.") \
@@ -178,7 +178,7 @@ typedef enum helio_event_id {
     X(STORE_RECOVERED, store_recovered, 195, INFO, "messages", "Messages that a receiver had lost came from a store (option recover).") \
     X(STORE_LACKS_MESSAGES, store_lacks_messages, 196, ERROR, "first_message,messages", "Messages that a receiver had lost did not come from a store in time. They are lost for good.") \
     X(STORE_UNREADABLE, store_unreadable, 197, WARNING, "", "A receiver could not read a store, or could not save its durable subscription there. It tries again.") \
-    X(REPAIRER_AWAY, repairer_away, 190, WARNING, "unanswered", "The local repairer of a receiver left requests unanswered. The source is asked; the repairer is tried again every second.") \
-    X(REPAIRER_BACK, repairer_back, 191, INFO, "unanswered", "The local repairer of a receiver answers again and is asked first.")
+    X(REPAIRER_AWAY, repairer_away, 190, WARNING, "unanswered", "The local repairer of a receiver left requests unanswered. Requests go to the source; the repairer is tried again every second.") \
+    X(REPAIRER_BACK, repairer_back, 191, INFO, "unanswered", "The local repairer of a receiver answers again and gets the requests first.")
 
 #endif

@@ -668,7 +668,7 @@ enum { /* indexes of a tx_receiver's histograms */
     X(repairer_naks_received, COUNTER, "sequences", 0, "repairer_naks_received", "", "", "Sequence numbers that receivers requested of this local repairer.") \
     X(repairer_repairs_sent, COUNTER, "packets", 0, "repairer_repairs_sent", "", "", "Repair packets (RDATA) that this local repairer sent to receivers.") \
     X(repairer_naks_awaited, COUNTER, "sequences", 0, "repairer_naks_awaited", "", "", "Requested sequence numbers that this local repairer missed itself and sent on when they arrived.") \
-    X(repairer_naks_declined, COUNTER, "sequences", 0, "repairer_naks_declined", "", "", "Requested sequence numbers that this local repairer neither kept nor expected. The receivers ask the source.") \
+    X(repairer_naks_declined, COUNTER, "sequences", 0, "repairer_naks_declined", "", "", "Requested sequence numbers that this local repairer neither kept nor expected. They go to the source.") \
     X(repairer_naks_limited, COUNTER, "sequences", 0, "repairer_naks_limited", "", "", "Requested sequence numbers that this local repairer did not answer because of its limits (option repair_rate).") \
     X(notices_received, COUNTER, "", 0, "notices_received", "", "", "Notices of the source accepted, about this receiver or about all receivers.") \
     X(suspended, GAUGE, "", 0, "suspended", "", "", "1 while this receiver requests no repairs because its source suspended it.") \

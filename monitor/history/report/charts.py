@@ -88,7 +88,7 @@ class Bar:
 
     name: str
     parts: Sequence[tuple[str, float]]
-    """What it is and how much, at least 0; the same names in all bars."""
+    """Name and value, at least 0; the same names in all bars."""
     end: str
     """Written behind it."""
 

@@ -1,4 +1,4 @@
-"""What happened beside the latency: restarts, other builds, and time without a record.
+"""Events beside the latency: restarts, other builds, and time without a record.
 
 The history keeps the run (`incarnation`) and the build of each instance by hour. A run or a build that an hour has and
 the hour before had not is an event of that hour.

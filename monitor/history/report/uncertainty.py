@@ -46,7 +46,7 @@ def ratio_reach(parts: Floats, sizes: Floats) -> float | None:
     """Return half the 95 % interval of ``sum(parts) / sum(sizes)``.
 
     Args:
-        parts: One number per batch or hour, in the order of time; more than `BATCHES` are added to so many.
+        parts: One number per batch or hour, in the order of time; more than `BATCHES` are added up to `BATCHES`.
         sizes: Values of each of them.
 
     Returns:
