@@ -86,6 +86,26 @@ static void a_ring_that_is_often_empty_uses_the_first_part_of_its_memory(void) {
     helio_ring_fini(&ring);
 }
 
+/* Within a burst the ring is not empty: the first record of one must see that it was. */
+static void a_ring_with_bursts_uses_the_first_part_of_its_memory(void) {
+    helio_ring ring;
+    CHECK_EQUAL(helio_ring_init(&ring, 4 << 20), 0);
+    size_t furthest = 0;
+    for (unsigned burst = 0; burst < 500; burst++) { /* 29 MB */
+        for (unsigned i = 0; i < 200; i++) {
+            uint32_t *record = helio_ring_reserve(&ring, 290);
+            CHECK(record);
+            furthest = offset_of(&ring, record) > furthest ? offset_of(&ring, record) : furthest;
+            helio_ring_commit(&ring);
+        }
+        while (helio_ring_next(&ring)) {
+        }
+        helio_ring_release(&ring);
+    }
+    CHECK(furthest < HELIO_RING_REUSED_BYTES + 200 * 304);
+    helio_ring_fini(&ring);
+}
+
 static void a_ring_that_is_never_empty_uses_all_of_its_memory(void) {
     helio_ring ring;
     CHECK_EQUAL(helio_ring_init(&ring, 1 << 20), 0);
@@ -521,6 +541,7 @@ int main(void) {
     RUN(what_is_reserved_and_not_committed_never_was);
     RUN(a_taken_record_is_not_overwritten_before_it_is_released);
     RUN(a_ring_that_is_often_empty_uses_the_first_part_of_its_memory);
+    RUN(a_ring_with_bursts_uses_the_first_part_of_its_memory);
     RUN(a_ring_that_is_never_empty_uses_all_of_its_memory);
     RUN(a_ring_that_begins_again_loses_and_changes_nothing);
     RUN(a_ring_begins_again_while_another_thread_reads_it);

@@ -19,17 +19,6 @@ void helio_ring_fini(helio_ring *ring) {
     ring->memory = NULL;
 }
 
-void helio_ring_look(helio_ring *ring) {
-    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    ring->released_seen = atomic_load_explicit(&ring->released, memory_order_acquire);
-    if (ring->released_seen == tail) {
-        atomic_store_explicit(&ring->origin, tail, memory_order_relaxed); /* tail publishes it */
-        ring->look_at = tail + HELIO_RING_REUSED_BYTES;
-    } else {
-        ring->look_at = tail + HELIO_RING_LOOK_BYTES;
-    }
-}
-
 void *helio_ring_oldest(helio_ring *ring) {
     uint64_t position = atomic_load_explicit(&ring->released, memory_order_acquire);
     const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);

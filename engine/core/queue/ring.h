@@ -29,8 +29,7 @@ typedef struct helio_ring_head {
 } helio_ring_head;
 _Static_assert(sizeof(helio_ring_head) == 8, "records lie at multiples of 8");
 
-/* Each look for an empty moment reads the consumer's line, so there is one in this many bytes. */
-enum { HELIO_RING_REUSED_BYTES = 256 * 1024, HELIO_RING_LOOK_BYTES = 4096 };
+enum { HELIO_RING_REUSED_BYTES = 256 * 1024 };
 
 typedef struct helio_ring {
     uint8_t *memory;
@@ -40,7 +39,7 @@ typedef struct helio_ring {
     uint64_t released_seen;             /* the producer's copy of `released` */
     uint64_t reserved_end;              /* of the record being written */
     _Atomic uint64_t origin;            /* position at the start of the memory */
-    uint64_t look_at;                   /* position of the next look for an empty moment */
+    uint64_t look_at;                   /* position from which it looks for an empty moment */
 
     _Alignas(64) _Atomic uint64_t released; /* written by the consumer */
     uint64_t next;
@@ -66,8 +65,15 @@ static inline helio_ring_head *helio_ring_at(helio_ring *ring, uint64_t origin, 
     return (helio_ring_head *)(void *)(ring->memory + ((position - origin) & (ring->capacity - 1)));
 }
 
-/* Producer: lets the next record begin the memory if the ring is empty. */
-void helio_ring_look(helio_ring *ring);
+/* Producer: lets the next record begin the memory if the ring is empty.  The first record of a burst
+ * finds it so, and the next commit of `tail` publishes the origin. */
+static inline void helio_ring_look(helio_ring *ring, uint64_t tail) {
+    ring->released_seen = atomic_load_explicit(&ring->released, memory_order_acquire);
+    if (ring->released_seen == tail) {
+        atomic_store_explicit(&ring->origin, tail, memory_order_relaxed);
+        ring->look_at = tail + HELIO_RING_REUSED_BYTES;
+    }
+}
 
 /* Producer: reserves room for a record of `length` bytes; NULL when there is none now.  The
  * consumer sees the record after helio_ring_commit. */
@@ -75,7 +81,7 @@ static inline void *helio_ring_reserve(helio_ring *ring, size_t length) {
     const size_t bytes = (size_t)helio_round_up(sizeof(helio_ring_head) + length, 8);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     if (tail >= ring->look_at) {
-        helio_ring_look(ring);
+        helio_ring_look(ring, tail);
     }
     const uint64_t origin = atomic_load_explicit(&ring->origin, memory_order_relaxed);
     const size_t to_end = ring->capacity - (size_t)((tail - origin) & (ring->capacity - 1));
