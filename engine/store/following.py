@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FollowingReceiver"]
 
 _AT_ONCE = 256
-"""Messages taken at once for calls that return one, and after so many a durable subscription is saved."""
+"""Messages taken at once for calls that return one; a durable subscription is saved after this number."""
 _SAVE_SECONDS = 0.2
 _RETRY_SECONDS = 5.0
 _REPORT_SECONDS = 0.1

@@ -129,7 +129,7 @@ uint64_t helio_tx_acks_capacity(const helio_tx_acks *acks);
  * send something else.  They are counted and reported. */
 void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment moment);
 
-/* What is not stable, with an open packet of so many messages and bytes. */
+/* What is not stable, with an open packet of these messages and bytes. */
 static inline helio_tx_in_flight
 helio_tx_acks_in_flight(const helio_tx_acks *acks, uint64_t open_messages, uint64_t open_bytes) {
     return (helio_tx_in_flight){
