@@ -25,6 +25,10 @@ run() {
     rm -f "$failures"
     $pytest "$@" && return 0
     [ -s "$failures" ] || return 1
+    if grep '": true' "$failures" | grep -qv '::'; then
+        echo "the tests could not be collected"
+        return 1
+    fi
     number=$(grep -c '": true' "$failures")
     [ "$number" -le "$once_more_at_most" ] || return 1
     names=$(sed -n 's/^ *"\(.*\)": true,*$/  \1/p' "$failures")

@@ -81,7 +81,7 @@ def test_every_page_is_examined() -> None:
     assert {f"/{path.partition('?')[0]}" for path in PAGES} == set(ADDRESSES)
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", PAGES, ids=[path.partition("?")[0] or "overview" for path in PAGES])
 def test_axe_finds_nothing_serious_and_the_policy_holds(path: str, page: Running, reader: Any) -> None:
     media(reader, color_scheme="light")
     visit(reader, page, path)
