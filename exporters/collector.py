@@ -26,6 +26,7 @@ from prometheus_client.registry import Collector
 
 from heliograph.exporters.budget import Budget, Share
 from heliograph.exporters.costs import Costs
+from heliograph.exporters.exemplars import Exemplars
 from heliograph.exporters.families import (
     account_families,
     book_families,
@@ -127,6 +128,7 @@ class SnapshotCollector(Collector):
         self._marks: tuple[_Mark, _Mark] | None = None
         self._torn: dict[str, int] = {}
         self._events_missed = 0
+        self._exemplars = Exemplars()
         self._watcher = Watcher()
         self._guard = threading.Lock()
         self._version = 0
@@ -161,10 +163,12 @@ class SnapshotCollector(Collector):
                 self._prepare(snapshot)
 
     def _count(self, snapshot: Snapshot) -> None:
-        for node in nodes(snapshot):
+        found = nodes(snapshot)
+        for node in found:
             torn = sum(item.torn for item in node.state.objects)
             self._torn[node.name] = self._torn.get(node.name, 0) + torn
         self._events_missed += snapshot.events_missed
+        self._exemplars.learn(snapshot.events, found)
 
     def prepare(self, detail: bool = False) -> None:
         """Join the latest snapshot, if that has not been done.
@@ -207,6 +211,7 @@ class SnapshotCollector(Collector):
     def _joined(self, snapshot: Snapshot, has_detail: bool) -> _Scene:
         found_nodes = nodes(snapshot)
         every = items(found_nodes, receiver_names(snapshot))
+        self._exemplars.keep({item.key for item in every})
         found = self._levels.shown(every, snapshot.time_ns, has_all=has_detail)
         older = self._moved_on(_Mark(snapshot.time_ns, snapshot, {item.key: item for item in found}), has_detail)
         names = {node.name for node in found_nodes}
@@ -307,7 +312,7 @@ class SnapshotCollector(Collector):
                 self._shown_of, self._shown = scene, {}
             if (found := self._shown.get(selection.detail)) is None or selection != Selection(selection.detail):
                 made = chain(
-                    statistic_families(shown, scene.window.items, tables, selection),
+                    statistic_families(shown, scene.window.items, tables, selection, self._exemplars),
                     fleet_families(rows, tables, selection),
                 )
                 found = [part for family in made if (part := family.named(selection.names))]

@@ -14,6 +14,7 @@ from functools import cache
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
 from heliograph.exporters.buckets import PERCENTILES, cumulative_all, le, shown_all, window_values_all
+from heliograph.exporters.exemplars import Exemplars
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
@@ -104,6 +105,7 @@ def statistic_families(
     window_start: Mapping[Key, Item],
     tables: Tables | None = None,
     selection: Selection = EVERYTHING,
+    exemplars: Exemplars | None = None,
 ) -> Iterator[Table]:
     """Yield the statistics of the items.
 
@@ -112,8 +114,10 @@ def statistic_families(
         window_start: The items at the start of the percentile window. A missing item is shown from its beginning.
         tables: The labels of earlier snapshots.
         selection: The families to show.
+        exemplars: The newest losses.
     """
     names_wanted = selection.names
+    losses = exemplars or Exemplars()
     kept = tables or Tables()
     by_scope: defaultdict[str, list[Item]] = defaultdict(list)
     for item in found:
@@ -131,7 +135,7 @@ def statistic_families(
         plain = [one for one in wanted if one.kind != "histogram" and _form(one).is_named(names_wanted)]
         cells = _values(members, [cell.name for statistic in plain for cell in statistic.cells])
         created = [item.created_ns for item in members]
-        yield from (_filled(statistic, labels, cells, created) for statistic in plain)
+        yield from (_filled(statistic, labels, cells, created, losses) for statistic in plain)
         for statistic in wanted:
             if statistic.kind == "histogram":
                 yield from _filled_histogram(scope, statistic, members, window_start, labels, kept, selection)
@@ -144,11 +148,20 @@ def _values(members: Sequence[Item], names_of: Sequence[str]) -> Mapping[str, Se
 
 
 def _filled(
-    statistic: Statistic, labels: Labels, cells: Mapping[str, Sequence[int | None]], created_ns: Sequence[int]
+    statistic: Statistic,
+    labels: Labels,
+    cells: Mapping[str, Sequence[int | None]],
+    created_ns: Sequence[int],
+    exemplars: Exemplars,
 ) -> Table:
     label = names.metric_label(statistic.split.label) if statistic.split else ""
     columns = [
-        Column(labels, cells[cell.name], (label, cell.value) if cell.value is not None else None)
+        Column(
+            labels,
+            cells[cell.name],
+            (label, cell.value) if cell.value is not None else None,
+            exemplars=exemplars.of(statistic.scope, cell.name, labels.values),
+        )
         for cell in statistic.cells
     ]
     return Table(_form(statistic), columns, created_ns=created_ns if statistic.kind == "counter" else ())

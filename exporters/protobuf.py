@@ -7,7 +7,8 @@ metrics.proto of prometheus/client_model), with the number of each field that is
     Metric        label 1, gauge 2, counter 3, histogram 7
     LabelPair     name 1, value 2
     Gauge         value 1 (double)
-    Counter       value 1 (double), created_timestamp 3
+    Counter       value 1 (double), exemplar 2, created_timestamp 3
+    Exemplar      label 1, value 2 (double), timestamp 3
     Histogram     sample_count 1 (uint64), sample_sum 2 (double), bucket 3, schema 5 (sint32),
                   zero_threshold 6 (double), zero_count 7 (uint64), positive_span 12,
                   positive_delta 13 (sint64, packed), created_timestamp 15
@@ -25,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from heliograph.exporters.native import ZERO_THRESHOLD, Native, native
-from heliograph.exporters.tables import Table
+from heliograph.exporters.tables import Exemplar, Table
 
 __all__ = ["CONTENT_TYPE", "encode", "is_wanted"]
 
@@ -75,9 +76,17 @@ def _numbers(family: Table) -> Iterator[bytes]:
     for column in family.columns:
         pairs = column.labels.pairs(column.extra)
         began = family.created_ns or [0] * len(pairs)
-        for labels, value, time_ns in zip(pairs, column.values, began, strict=True):
+        for place, (labels, value, time_ns) in enumerate(zip(pairs, column.values, began, strict=True)):
             if value is not None:
-                yield _labels(labels) + _message(field, _double(1, value / divisor) + _began(3, time_ns))
+                exemplar = _exemplar(column.exemplars.get(place))
+                yield _labels(labels) + _message(field, _double(1, value / divisor) + exemplar + _began(3, time_ns))
+
+
+def _exemplar(found: Exemplar | None) -> bytes:
+    if found is None:
+        return b""
+    labels = _labels(tuple(found.labels.items()))
+    return _message(2, labels + _double(2, found.value) + _began(3, round(float(found.timestamp or 0) * 1e9)))
 
 
 def _histograms(family: Table, schema: int) -> Iterator[bytes]:

@@ -62,8 +62,10 @@ class Renderer:
         for family in families:
             lines.append(_head(family, form))
             if isinstance(family, Table):
-                has_created = self._has_created and form is Format.OPENMETRICS
-                lines.append(family.text_with_created if has_created else family.text)
+                if form is Format.TEXT:
+                    lines.append(family.text)
+                else:
+                    lines.append(family.openmetrics_with_created if self._has_created else family.openmetrics)
             else:
                 self._add(lines, family)
         if form is Format.OPENMETRICS:

@@ -8,18 +8,18 @@ of prometheus-client.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from prometheus_client.metrics_core import Metric
-from prometheus_client.samples import Sample
+from prometheus_client.samples import Exemplar, Sample
 from prometheus_client.utils import floatToGoString
 
 from heliograph.engine.catalogue.outside import Output, outside
 from heliograph.monitor.model import Histogram
 
-__all__ = ["Column", "Form", "Labels", "Table", "Tables", "number_text", "shown"]
+__all__ = ["Column", "Exemplar", "Form", "Labels", "Table", "Tables", "number_text", "shown"]
 
 _PLAIN_BELOW = 1_000_000
 """Go writes larger values with an exponent."""
@@ -46,6 +46,16 @@ def number_text(value: float) -> str:
         return repr(number)
     text: str = floatToGoString(number)  # type: ignore[no-untyped-call]
     return text
+
+
+def _exemplar_text(found: Exemplar) -> str:
+    labels = ",".join([f'{name}="{_escaped(value)}"' for name, value in sorted(found.labels.items())])
+    return f" # {{{labels}}} {number_text(found.value)} {found.timestamp}"
+
+
+def _rows(columns: Iterable[Sequence[str]]) -> str:
+    """Join columns of lines row by row."""
+    return "".join([line for row in zip(*columns, strict=True) for line in row])
 
 
 class Labels:
@@ -127,6 +137,8 @@ class Column:
     """Ending of the sample name, for the parts of a histogram."""
     is_count: bool = False
     """Whether the value is a number of values of a histogram, which has no unit."""
+    exemplars: Mapping[int, Exemplar] = field(default_factory=dict)
+    """By place of the object."""
 
 
 class Table(Metric):
@@ -168,8 +180,12 @@ class Table(Metric):
 
     def _samples(self, column: Column) -> list[Sample]:
         name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor
-        pairs = zip(column.labels.dictionaries(column.extra), column.values, strict=True)
-        return [Sample(name, labels, value / divisor) for labels, value in pairs if value is not None]
+        rows = enumerate(zip(column.labels.dictionaries(column.extra), column.values, strict=True))
+        return [
+            Sample(name, labels, value / divisor, exemplar=column.exemplars.get(place))
+            for place, (labels, value) in rows
+            if value is not None
+        ]
 
     def __len__(self) -> int:
         """Return the number of series."""
@@ -180,22 +196,27 @@ class Table(Metric):
 
     @cached_property
     def text(self) -> str:
-        """The lines of all series; both text formats have the same."""
+        """The lines of all series, as in the text format."""
         parts = [self._lines(column) for column in self.columns]
-        if self.type == "histogram":
-            return "".join([line for one in zip(*parts, strict=True) for line in one])
-        return "".join([line for part in parts for line in part])
+        return _rows(parts) if self.type == "histogram" else "".join([line for part in parts for line in part])
 
     @cached_property
-    def text_with_created(self) -> str:
-        """The same lines, those of each object followed by the time at which its counts began, which is OpenMetrics."""
-        if not self.created_ns:
+    def openmetrics(self) -> str:
+        """The same lines with exemplars, which only counters have."""
+        if not any(column.exemplars for column in self.columns):
             return self.text
+        return "".join([line for column in self.columns for line in self._lines_with_exemplars(column)])
+
+    @cached_property
+    def openmetrics_with_created(self) -> str:
+        """Those, the lines of each object followed by the time at which its counts began."""
+        if not self.created_ns:
+            return self.openmetrics
         if self.type == "histogram":
-            parts = [*map(self._lines, self.columns), self._created_lines(self.columns[0])]
-            return "".join([line for one in zip(*parts, strict=True) for line in one])
-        pairs = [zip(self._lines(column), self._created_lines(column), strict=True) for column in self.columns]
-        return "".join([line for part in pairs for one in part for line in one])
+            return _rows([*map(self._lines, self.columns), self._created_lines(self.columns[0])])
+        return "".join(
+            [_rows([self._lines_with_exemplars(column), self._created_lines(column)]) for column in self.columns]
+        )
 
     def _created_lines(self, column: Column) -> list[str]:
         """Return a line for each line of a column, empty where the time is unknown."""
@@ -205,6 +226,15 @@ class Table(Metric):
             for block, value, began in zip(blocks, column.values, self.created_ns, strict=True)
             if value is not None
         ]
+
+    def _lines_with_exemplars(self, column: Column) -> list[str]:
+        lines = self._lines(column)
+        if column.exemplars:
+            places = [place for place, value in enumerate(column.values) if value is not None]
+            for at, place in enumerate(places):
+                if (found := column.exemplars.get(place)) is not None:
+                    lines[at] = f"{lines[at][:-1]}{_exemplar_text(found)}\n"
+        return lines
 
     def _lines(self, column: Column) -> list[str]:
         name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor

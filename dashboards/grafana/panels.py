@@ -285,4 +285,5 @@ def _target(number: int, query: Query) -> Json:
         "editorMode": "code",
         "instant": False,
         "range": True,
+        **({"exemplar": True} if query.has_exemplars else {}),
     }

@@ -59,6 +59,8 @@ class Query:
     name: str = ""
     """Name of the line, in front of its labels; alone if it has none."""
     legend_labels: tuple[str, ...] | None = None
+    has_exemplars: bool = False
+    """Whether the chart marks the exemplars of the series: the newest losses, with the numbers that are gone."""
 
     @property
     def legend(self) -> str:
@@ -71,6 +73,10 @@ class Query:
     def named(self, name: str) -> Query:
         """Return the same under another name."""
         return replace(self, name=name)
+
+    def with_exemplars(self) -> Query:
+        """Return the same with the exemplars of its series."""
+        return replace(self, has_exemplars=True)
 
     def over(self, other: Query) -> Query:
         """Return the ratio of two queries with the same labels."""

@@ -39,8 +39,8 @@ def panels(limits: Limits) -> list[Panel]:
             opens=to.RECEIVER,
         ),
         lines(
-            "Unrecoverable packets, by cause", [q.amount("rx_stream.packets_lost", q.RECEIVER, "node", "reason")],
-            "short",
+            "Unrecoverable packets, by cause",
+            [q.amount("rx_stream.packets_lost", q.RECEIVER, "node", "reason").with_exemplars()], "short",
             "Packets given up, by receiver and cause. window_advanced: the sender's history was too short; ncf_retries "
             "and data_retries: no answer; deadline: the repair took too long; overflow: the receive window was full; "
             "reset: the receiver restarted.",

@@ -90,7 +90,8 @@ def panels(limits: Limits) -> list[Panel]:
             "equal to that of other receivers on the same path.", limits("CryingBabyReceiver", "share"), width=8,
         ),
         lines(
-            "Packets lost, by cause", [q.amount("rx_stream.packets_lost", q.RECEIVER, "node", "reason")], "short",
+            "Packets lost, by cause",
+            [q.amount("rx_stream.packets_lost", q.RECEIVER, "node", "reason").with_exemplars()], "short",
             "Packets given up. window_advanced: the history was too short; ncf_retries and data_retries: no answer; "
             "deadline: the repair took too long; overflow: the receive window was full.",
             "none.", limits("UnrecoverableLoss"), stack=True, width=8,

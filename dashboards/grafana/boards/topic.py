@@ -40,8 +40,10 @@ def panels(limits: Limits) -> list[Panel]:
         ),
         row("Loss"),
         lines(
-            "Messages lost, by receiver", [q.amount("receiver.messages_lost", q.RECEIVED, "node", "topic")], "short",
-            "Messages lost for good, because their packet was given up or they were damaged.",
+            "Messages lost, by receiver",
+            [q.amount("receiver.messages_lost", q.RECEIVED, "node", "topic").with_exemplars()], "short",
+            "Messages lost for good, because their packet was given up or they were damaged. A mark has the number of "
+            "the first one.",
             "none.", limits("UnrecoverableLoss"), opens=to.RECEIVER_OF_TOPIC, stack=True,
         ),
         lines(
