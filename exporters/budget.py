@@ -117,7 +117,8 @@ class Budget:
         """
         nodes = {item.labels[0] for item in found}
         self._totals = {key: _at_rest(total) for key, total in self._totals.items() if key[1][0] in nodes}
-        kept, folded = self._split(found, window_start, judged or {})
+        costs = {item.key: series_of(item, self._selection) for item in found}
+        kept, folded = self._split(found, costs, window_start, judged or {})
         groups: defaultdict[Key, list[Item]] = defaultdict(list)
         for item in folded:
             groups[_group(item)].append(item)
@@ -126,14 +127,17 @@ class Budget:
         self._before = {item.key: item for item in found} if self._totals else {}
         left_out: defaultdict[str, int] = defaultdict(int)
         for item in folded:
-            left_out[item.scope] += series_of(item, self._selection)
-        room = self.limit - sum(series_of(item, self._selection) for item in kept)
+            left_out[item.scope] += costs[item.key]
+        room = self.limit - sum(costs[item.key] for item in kept)
         return Share(tuple(kept), self._fitting(room, left_out), left_out)
 
     def _split(
-        self, found: Sequence[Item], window_start: Mapping[Key, Item], judged: Mapping[Key, float]
+        self,
+        found: Sequence[Item],
+        costs: Mapping[Key, int],
+        window_start: Mapping[Key, Item],
+        judged: Mapping[Key, float],
     ) -> tuple[list[Item], list[Item]]:
-        costs = {item.key: series_of(item, self._selection) for item in found}
         if sum(costs.values()) + sum(map(self._sum_of, self._totals.values())) <= self.limit:
             return list(found), []
         by_scope: defaultdict[str, list[Item]] = defaultdict(list)

@@ -14,9 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Identity, Join, Term
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
+from heliograph.monitor.records import gathered
 
 __all__ = ["Account", "Crossing", "accounts", "crossings", "is_quiet", "sentence", "worst"]
 
@@ -166,22 +170,66 @@ def crossings(snapshot: Snapshot) -> list[Crossing]:
     return sorted(found, key=lambda row: (row.receiver, row.join, *row.labels.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The identities of a scope as a matrix: the residuals of objects are ``cells @ factors + constants``."""
+
+    names: tuple[str, ...]
+    """``scope.identity``."""
+    cells: tuple[str, ...]
+    factors: npt.NDArray[np.int64]
+    """A row for each cell, a column for each identity."""
+    constants: npt.NDArray[np.int64]
+    is_needed: npt.NDArray[np.bool_]
+    """Whether an object must have the cell for the identity, in the same form."""
+
+
+@cache
+def _sums(scope: str) -> _Sums:
+    identities = _by_scope()[scope]
+    sides = [
+        (place, sign * term.sign, term)
+        for place, identity in enumerate(identities)
+        for sign, terms in ((1, identity.left), (-1, identity.right))
+        for term in terms
+    ]
+    cells = tuple(dict.fromkeys(term.cell for _, _, term in sides if term.cell))
+    factors = np.zeros((len(cells), len(identities)), np.int64)
+    constants = np.zeros(len(identities), np.int64)
+    for place, sign, term in sides:
+        if term.cell:
+            factors[cells.index(term.cell), place] += sign
+        else:
+            constants[place] += sign * term.number
+    is_needed = np.zeros(factors.shape, np.bool_)
+    for place, _, term in sides:
+        if term.cell and term.cell not in _optional(scope):
+            is_needed[cells.index(term.cell), place] = True
+    return _Sums(tuple(f"{scope}.{one.name}" for one in identities), cells, factors, constants, is_needed)
+
+
 def worst(instances: Iterable[InstanceState]) -> dict[tuple[str, str], int]:
     """Return the largest residual by instance and sum (``scope.identity``), one per sum."""
-    found: dict[tuple[str, str], int] = {}
+    by_scope: dict[str, list[tuple[str, Mapping[str, int]]]] = {scope: [] for scope in _by_scope()}
     for owner in instances:
         for item in owner.objects:
-            if item.torn:
-                continue
-            for identity in _by_scope().get(item.scope, ()):
-                left = _sum(item.scope, identity.left, item.values)
-                right = _sum(item.scope, identity.right, item.values)
-                if left is None or right is None:
-                    continue
-                key = (owner.name, f"{item.scope}.{identity.name}")
-                residual = left - right
-                if abs(residual) >= abs(found.get(key, 0)):
-                    found[key] = residual
+            if item.scope in by_scope and not item.torn:
+                by_scope[item.scope].append((owner.name, item.values))
+    found: dict[tuple[str, str], int] = {}
+    for scope, members in by_scope.items():
+        if not members:
+            continue
+        owners, sums = [name for name, _ in members], _sums(scope)
+        table, has = gathered([values for _, values in members], sums.cells)
+        residuals = table @ sums.factors + sums.constants
+        holds = ~(~has @ sums.is_needed)
+        first = [at for at, name in enumerate(owners) if at == 0 or owners[at - 1] != name]
+        for at, of_owner in zip(first, np.logical_or.reduceat(holds, first), strict=True):
+            found.update(((owners[at], sums.names[place]), 0) for place in np.flatnonzero(of_owner))
+        for at, place in zip(*np.nonzero(holds & (residuals != 0)), strict=True):
+            key, residual = (owners[at], sums.names[place]), int(residuals[at, place])
+            if abs(residual) >= abs(found[key]):
+                found[key] = residual
     return found
 
 

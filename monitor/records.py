@@ -17,7 +17,7 @@ import numpy.typing as npt
 from heliograph.monitor import _judge
 from heliograph.monitor.directory import RecordLayout
 
-__all__ = ["ABSENT", "Record", "Values", "picked", "receiver_cells"]
+__all__ = ["ABSENT", "Record", "Values", "gathered", "picked", "receiver_cells"]
 
 ABSENT = 1 << 63
 """Value of a cell that does not apply to its object."""
@@ -166,6 +166,35 @@ class Values(Mapping[str, int]):
 def picked(values: Mapping[str, int], names: Sequence[str]) -> list[int | None]:
     """Return the values of a few cells of an object; None where one is missing or does not apply."""
     return values.picked(names) if isinstance(values, Values) else [values.get(name) for name in names]
+
+
+def gathered(
+    found: Sequence[Mapping[str, int]], names: Sequence[str]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return some cells of objects, a row for each, and which of them the objects have.
+
+    A cell that is missing or does not apply is 0. Values from 2^63 on are shown modulo 2^64.
+    """
+    table = np.zeros((len(found), len(names)), np.int64)
+    has = np.zeros(table.shape, np.bool_)
+    records: dict[Record, list[int]] = {}
+    for at, values in enumerate(found):
+        if isinstance(values, Values):
+            records.setdefault(values._record, []).append(at)
+        else:
+            row = [values.get(name) for name in names]
+            has[at] = [value is not None for value in row]
+            table[at] = np.array([(value or 0) % _WRAP for value in row], np.uint64).view(np.int64)
+    for record, indexes in records.items():
+        rows = b"".join([found[at]._row for at in indexes])  # type: ignore[attr-defined]
+        words = np.frombuffer(rows, record.word.format[0] + "u8").reshape(len(indexes), -1)
+        known = [at for at, name in enumerate(names) if name in record.places]
+        cells = words[:, [record.places[names[at]][0] // 8 for at in known]].astype(np.uint64)
+        applies = cells != ABSENT
+        places = np.ix_(indexes, known)
+        has[places] = applies
+        table[places] = np.where(applies, cells, 0).view(np.int64)
+    return table, has
 
 
 def receiver_cells(found: Sequence[Mapping[str, int] | None]) -> npt.NDArray[np.uint64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from heliograph.engine import catalogue
 from heliograph.monitor import reconciliation
 from heliograph.monitor.cli import main
 from heliograph.monitor.model import ObjectState, Snapshot
+from heliograph.monitor.records import ABSENT
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import RECEIVERS, STREAM, TOPICS, sample_fleet
 from tests.segments import SegmentObject, write_segment
@@ -63,6 +65,42 @@ def test_a_residual_names_its_object_its_sum_and_its_terms(fleet: Snapshot) -> N
     assert reconciliation.sentence(row).startswith("5 packets are not accounted for: ")
     found = reconciliation.worst(wrong.instances)
     assert {key: value for key, value in found.items() if value} == {("alpha", "rx_stream.received"): -7}
+
+
+@pytest.mark.parametrize("is_decoded", [False, True])
+def test_the_worst_residuals_are_those_of_the_single_sums(segments: Path, is_decoded: bool) -> None:
+    chance = random.Random(11)
+    lacks = {"rx_stream": ("window_first", "duplicates"), "receiver": ("fragments_joined", "messages_lost")}
+    for node in ("alpha", "beta"):
+        objects = [
+            SegmentObject(
+                scope,
+                {"instance": node, **dict.fromkeys(catalogue.scopes()[scope].labels[1:], f"{number}")},
+                {},
+                {
+                    cell.name: chance.choice((0, 1, 7, 2**40, ABSENT if cell.name in lacks.get(scope, ()) else 3))
+                    for cell in catalogue.scopes()[scope].cells
+                    if cell.statistic.kind != "histogram"
+                },
+            )
+            for scope in sorted({one.scope for one in catalogue.identities()})
+            for number in range(6)
+        ]
+        write_segment(segments / f"{node}.1.helio", name=node, objects=objects)
+    with Sampler(segments) as sampler:
+        snapshot = sampler.sample()
+    if is_decoded:
+        snapshot = changed(
+            changed(snapshot, "alpha", "rx_stream", window_first=None), "beta", "receiver", messages_lost=5
+        )
+    expected: dict[tuple[str, str], int] = {}
+    for row in reconciliation.accounts(snapshot):
+        key = (row.instance, f"{row.scope}.{row.identity}")
+        if abs(row.residual) >= abs(expected.get(key, 0)):
+            expected[key] = row.residual
+    assert len(expected) == 2 * len(catalogue.identities())
+    assert any(value < 0 for value in expected.values())
+    assert reconciliation.worst(snapshot.instances) == expected
 
 
 def test_a_cell_that_does_not_apply_adds_nothing_and_one_not_known_yet_closes_the_book(fleet: Snapshot) -> None:
