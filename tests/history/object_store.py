@@ -22,6 +22,7 @@ class _Proxy(BaseHTTPRequestHandler):
     """Forwards a request, or answers that the store is overloaded; of every second failure, the store has done it."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # otherwise each answer waits 40 ms for the acknowledgement of its headers
     server: FailingProxy
 
     def _forward(self) -> None:
