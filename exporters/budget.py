@@ -27,7 +27,7 @@ from heliograph.monitor.blame import Blame
 from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.rates import counters
-from heliograph.monitor.records import picked
+from heliograph.monitor.records import gathered
 
 __all__ = ["OTHER", "Budget", "Share", "joined_series", "series_of"]
 
@@ -56,12 +56,23 @@ class Share:
 
 def series_of(item: Item, selection: Selection = EVERYTHING) -> int:
     """Return the largest number of series of an item and, for a receiver, of its join with its sender."""
-    cells = _ordered(item.scope, selection.detail)
-    present = [name for name, value in zip(cells, picked(item.values, cells), strict=True) if value is not None]
-    count = _series(item.scope, present, item.histograms, selection)
-    if item.info and selection.has_info(item.scope):
-        count += 1
-    return count + (joined_series(selection) if item.scope == "receiver" else 0)
+    return _costs([item], selection)[item.key]
+
+
+def _costs(found: Sequence[Item], selection: Selection) -> dict[Key, int]:
+    """Return the number of series of each item."""
+    by_scope: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in found:
+        by_scope[item.scope].append(item)
+    costs = {}
+    for scope, members in by_scope.items():
+        _, has = gathered([item.values for item in members], _ordered(scope, selection.detail))
+        has_info = selection.has_info(scope)
+        joined = joined_series(selection) if scope == "receiver" else 0
+        for item, count in zip(members, has.sum(axis=1).tolist(), strict=True):
+            histograms = _series(scope, (), item.histograms, selection)
+            costs[item.key] = count + histograms + (has_info and bool(item.info)) + joined
+    return costs
 
 
 def _series(scope: str, values: Iterable[str], histograms: Iterable[str], selection: Selection) -> int:
@@ -117,7 +128,7 @@ class Budget:
         """
         nodes = {item.labels[0] for item in found}
         self._totals = {key: _at_rest(total) for key, total in self._totals.items() if key[1][0] in nodes}
-        costs = {item.key: series_of(item, self._selection) for item in found}
+        costs = _costs(found, self._selection)
         kept, folded = self._split(found, costs, window_start, judged or {})
         groups: defaultdict[Key, list[Item]] = defaultdict(list)
         for item in folded:

@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
+import numpy as np
+
 from heliograph.engine import catalogue
-from heliograph.engine.catalogue import Derived, Scope, Statistic, names
+from heliograph.engine.catalogue import Cell, Derived, Scope, Statistic, names
 from heliograph.exporters.buckets import PERCENTILES, cumulative_all, le, shown_all, window_values_all
 from heliograph.exporters.exemplars import Exemplars
 from heliograph.exporters.items import RUNNING, Item, Key, Node
@@ -24,7 +26,7 @@ from heliograph.monitor.collector.account import Account, HostState
 from heliograph.monitor.joined import column_of
 from heliograph.monitor.model import Health
 from heliograph.monitor.modules.lane import LaneStats
-from heliograph.monitor.records import picked
+from heliograph.monitor.records import gathered
 from heliograph.monitor.rows import ReceiverRow
 
 __all__ = [
@@ -133,7 +135,7 @@ def statistic_families(
         labels = kept.labels(name, label_names, [item.labels for item in members])
         wanted = [one for one in scope.statistics if selection.has(name, one.name)]
         plain = [one for one in wanted if one.kind != "histogram" and _form(one).is_named(names_wanted)]
-        cells = _values(members, [cell.name for statistic in plain for cell in statistic.cells])
+        cells = _values(members, [cell for statistic in plain for cell in statistic.cells])
         created = [item.created_ns for item in members]
         yield from (_filled(statistic, labels, cells, created, losses) for statistic in plain)
         for statistic in wanted:
@@ -141,10 +143,17 @@ def statistic_families(
                 yield from _filled_histogram(scope, statistic, members, window_start, labels, kept, selection)
 
 
-def _values(members: Sequence[Item], names_of: Sequence[str]) -> Mapping[str, Sequence[int | None]]:
+def _values(members: Sequence[Item], cells: Sequence[Cell]) -> Mapping[str, Sequence[int | None]]:
     """Return the value of each cell in each item."""
-    rows = [picked(item.values, names_of) for item in members]
-    return dict(zip(names_of, zip(*rows, strict=True), strict=True)) if names_of and rows else {}
+    table, has = gathered([item.values for item in members], [cell.name for cell in cells])
+    found: dict[str, Sequence[int | None]] = {}
+    for place, cell in enumerate(cells):
+        column = table[:, place].view(np.int64) if cell.statistic.kind == "signed" else table[:, place]
+        values: list[int | None] = column.tolist()
+        for at in np.flatnonzero(~has[:, place]):
+            values[at] = None
+        found[cell.name] = values
+    return found
 
 
 def _filled(

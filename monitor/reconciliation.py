@@ -221,7 +221,7 @@ def worst(instances: Iterable[InstanceState]) -> dict[tuple[str, str], int]:
             continue
         owners, sums = [name for name, _ in members], _sums(scope)
         table, has = gathered([values for _, values in members], sums.cells)
-        residuals = table @ sums.factors + sums.constants
+        residuals = table.view(np.int64) @ sums.factors + sums.constants
         holds = ~(~has @ sums.is_needed)
         first = [at for at, name in enumerate(owners) if at == 0 or owners[at - 1] != name]
         for at, of_owner in zip(first, np.logical_or.reduceat(holds, first), strict=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TypeVar, overload
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from heliograph.monitor import _judge
 from heliograph.monitor.directory import RecordLayout
 
-__all__ = ["ABSENT", "Record", "Values", "gathered", "picked", "receiver_cells"]
+__all__ = ["ABSENT", "Record", "Values", "gathered", "receiver_cells"]
 
 ABSENT = 1 << 63
 """Value of a cell that does not apply to its object."""
@@ -110,20 +110,6 @@ class Values(Mapping[str, int]):
             return default
         return value - _WRAP if place[1] else value
 
-    def picked(self, names: Iterable[str]) -> list[int | None]:
-        """Return the values of some cells; None where one is missing or does not apply."""
-        if self._all is not None:
-            return list(map(self._all.get, names))
-        places, row, unpack = self._record.places, self._row, self._record.word.unpack_from
-        found: list[int | None] = []
-        for name in names:
-            place = places.get(name)
-            value: int | None = unpack(row, place[0])[0] if place is not None else None
-            if place is not None and value is not None and value >= ABSENT:
-                value = None if value == ABSENT else value - _WRAP if place[1] else value
-            found.append(value)
-        return found
-
     def __getitem__(self, name: str) -> int:
         value = self.get(name)
         if value is None:
@@ -163,19 +149,14 @@ class Values(Mapping[str, int]):
         return self._all
 
 
-def picked(values: Mapping[str, int], names: Sequence[str]) -> list[int | None]:
-    """Return the values of a few cells of an object; None where one is missing or does not apply."""
-    return values.picked(names) if isinstance(values, Values) else [values.get(name) for name in names]
-
-
 def gathered(
     found: Sequence[Mapping[str, int]], names: Sequence[str]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Return some cells of objects, a row for each, and which of them the objects have.
 
-    A cell that is missing or does not apply is 0. Values from 2^63 on are shown modulo 2^64.
+    A cell that is missing or does not apply is 0. A signed one is in two's complement.
     """
-    table = np.zeros((len(found), len(names)), np.int64)
+    table = np.zeros((len(found), len(names)), np.uint64)
     has = np.zeros(table.shape, np.bool_)
     records: dict[Record, list[int]] = {}
     for at, values in enumerate(found):
@@ -184,16 +165,15 @@ def gathered(
         else:
             row = [values.get(name) for name in names]
             has[at] = [value is not None for value in row]
-            table[at] = np.array([(value or 0) % _WRAP for value in row], np.uint64).view(np.int64)
+            table[at] = [(value or 0) % _WRAP for value in row]
     for record, indexes in records.items():
         rows = b"".join([found[at]._row for at in indexes])  # type: ignore[attr-defined]
         words = np.frombuffer(rows, record.word.format[0] + "u8").reshape(len(indexes), -1)
         known = [at for at, name in enumerate(names) if name in record.places]
-        cells = words[:, [record.places[names[at]][0] // 8 for at in known]].astype(np.uint64)
-        applies = cells != ABSENT
+        cells = words[:, [record.places[names[at]][0] // 8 for at in known]]
         places = np.ix_(indexes, known)
-        has[places] = applies
-        table[places] = np.where(applies, cells, 0).view(np.int64)
+        has[places] = cells != ABSENT
+        table[places] = np.where(has[places], cells, 0)
     return table, has
 
 

@@ -15,7 +15,7 @@ from heliograph.monitor.behaviour import Evidence
 from heliograph.monitor.fleet import receivers
 from heliograph.monitor.joined import column_of
 from heliograph.monitor.model import Health
-from heliograph.monitor.records import picked
+from heliograph.monitor.records import gathered
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.timeline import Timeline
 from heliograph.monitor.window import Look, Watcher, Window
@@ -157,8 +157,10 @@ def test_a_few_cells_are_those_of_the_whole_record(tmp_path: Path) -> None:
     with Sampler(tmp_path, process_start=lambda pid: 0) as sampler:
         _, item = next(sampler.sample().of("receiver"))
     names = ["next_message", "messages_lost", "no_such_cell", "queue_messages"]
-    assert picked(item.values, names) == [9, None, None, 0]
-    assert picked(dict(item.values), names) == picked(item.values, names) == [9, None, None, 0]
+    for values in (item.values, dict(item.values)):
+        table, has = gathered([values], names)
+        assert table.tolist() == [[9, 0, 0, 0]]
+        assert has.tolist() == [[True, False, False, True]]
 
 
 def test_what_does_not_fit_is_refused() -> None:
