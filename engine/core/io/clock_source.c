@@ -116,10 +116,9 @@ static int64_t read_offset(int64_t *offset_ns) {
 static void look_up_wall(helio_clock_source *source) {
     int64_t offset_ns = 0;
     const int64_t took_ns = read_offset(&offset_ns);
-    const int64_t by_ns = offset_ns - source->offset_ns;
-    const bool has_changed = llabs(by_ns) > took_ns;
-    if (source->has_offset && has_changed) {
-        source->stepped_ns += by_ns;
+    const bool has_changed = llabs(offset_ns - source->offset_ns) > took_ns;
+    if (!source->has_offset) {
+        source->told_offset_ns = offset_ns;
     }
     if (!source->has_offset || has_changed || took_ns <= UNDISTURBED_NS) {
         source->offset_ns = offset_ns;
@@ -127,12 +126,14 @@ static void look_up_wall(helio_clock_source *source) {
     }
 }
 
+/* From offset to offset, not a sum of changes: the errors of thousands of readings would add up to
+ * a step that nobody made. */
 int64_t helio_clock_take_step(helio_clock_source *source) {
-    const int64_t by_ns = source->stepped_ns;
+    const int64_t by_ns = source->offset_ns - source->told_offset_ns;
     if (llabs(by_ns) < STEP_NS) {
         return 0;
     }
-    source->stepped_ns = 0;
+    source->told_offset_ns = source->offset_ns;
     return by_ns;
 }
 

@@ -21,13 +21,13 @@
 #include "io/kernel_clock.h"
 
 typedef struct helio_clock_source {
-    int64_t anchor_ns;     /* monotonic */
-    uint64_t anchor_ticks; /* the counter then */
-    uint64_t life_ticks;   /* how long the anchor is good for; 0: ask the kernel every time */
-    uint64_t ns_per_tick;  /* scaled by 2^32 */
-    int64_t offset_ns;     /* wall - monotonic */
-    int64_t wall_due_ns;   /* monotonic; when the offset is to be looked up again */
-    int64_t stepped_ns;    /* by how much the wall clock was set since that was last taken */
+    int64_t anchor_ns;      /* monotonic */
+    uint64_t anchor_ticks;  /* the counter then */
+    uint64_t life_ticks;    /* how long the anchor is good for; 0: ask the kernel every time */
+    uint64_t ns_per_tick;   /* scaled by 2^32 */
+    int64_t offset_ns;      /* wall - monotonic */
+    int64_t wall_due_ns;    /* monotonic; when the offset is to be looked up again */
+    int64_t told_offset_ns; /* the offset at the last step that was taken, or at first */
     bool has_offset;
     /* The first anchor: the rate is measured from there. */
     int64_t first_ns;
