@@ -40,7 +40,9 @@ WINDOW_NS = 5_000_000_000
 LEAST_NS, LEAST_LOOKS = 1_000_000_000, 3
 """With fewer observations neither is judged."""
 TOGETHER_NS = 2_000_000_000
-"""Pauses, and steps of clocks, that are seen within this time have one cause."""
+"""Pauses, and steps of clocks, of one host that are seen within this time have one cause."""
+_ALIKE = 0.5
+"""Pauses of one cause differ in length by less."""
 KEPT_NS = 300_000_000_000
 _MOST_NAMED = 3
 _FOR_RECEIVERS = frozenset({"window", "credit", "history", "room"})
@@ -296,13 +298,21 @@ def _wait(looks: Sequence[_Look]) -> tuple[str, float] | None:
 # ---- pauses and clocks ----
 
 
-def _together(found: Iterable[_Past]) -> list[list[_Past]]:
-    """Return groups of one host that were seen together."""
+def _together(found: Iterable[_Past], part: float) -> list[list[_Past]]:
+    """Return groups of one host that were seen together, each with its longest first.
+
+    Args:
+        found: Pauses, or steps of clocks.
+        part: Least size of a member, as a part of the longest.
+    """
     groups: list[list[_Past]] = []
-    for one in sorted(found, key=lambda one: (one.host, one.seen_ns, one.instance)):
-        last = groups[-1][-1] if groups else None
-        if last is not None and last.host == one.host and one.seen_ns - groups[-1][0].seen_ns <= TOGETHER_NS:
-            groups[-1].append(one)
+    for one in sorted(found, key=lambda one: (-abs(one.size_ns), one.seen_ns, one.instance)):
+        for group in groups:
+            first = group[0]
+            is_near = one.host == first.host and abs(one.seen_ns - first.seen_ns) <= TOGETHER_NS
+            if is_near and abs(one.size_ns) >= part * abs(first.size_ns):
+                group.append(one)
+                break
         else:
             groups.append([one])
     return groups
@@ -315,9 +325,9 @@ def _paused(pauses: Iterable[_Past], rows: Iterable[HostRow]) -> list[Fault]:
         if row.hiccup_ns is not None:
             here[row.host].add(row.instance)
     found = []
-    for group in _together(pauses):
-        longest = max(group, key=lambda one: one.size_ns)
-        names = tuple(dict.fromkeys(one.instance for one in sorted(group, key=lambda one: -one.size_ns)))
+    for group in _together(pauses, _ALIKE):
+        longest = group[0]
+        names = tuple(dict.fromkeys(one.instance for one in group))
         others = here[longest.host] - set(names)
         length = f" stood still for {duration_text(longest.size_ns)} until {time_of_day(longest.seen_ns)}"
         if others or len(names) == 1:
@@ -337,8 +347,8 @@ def _paused(pauses: Iterable[_Past], rows: Iterable[HostRow]) -> list[Fault]:
 
 def _stepped(steps: Iterable[_Past]) -> list[Fault]:
     found = []
-    for group in _together(steps):
-        first = max(group, key=lambda one: abs(one.size_ns))
+    for group in _together(steps, 0.0):
+        first = group[0]
         names = tuple(dict.fromkeys(one.instance for one in group))
         place = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more on its host"
         size = f" {duration_text(abs(first.size_ns))} {'forward' if first.size_ns > 0 else 'back'}"
