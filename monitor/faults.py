@@ -15,7 +15,7 @@ ones.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -87,6 +87,10 @@ class Fault:
     def text(self) -> str:
         """The sentence."""
         return self.subject + self.said
+
+    def concerns(self, streams: Collection[str], ends: Collection[str | None]) -> bool:
+        """Return whether it is a fault of some streams, or of the hosts of some instances."""
+        return self.stream in streams if self.stream else any(name in ends for name in self.instances)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,9 +289,7 @@ def _wait(looks: Sequence[_Look]) -> tuple[str, float] | None:
     seconds = sum(look.seconds for look in looks)
     shares = {name: sum(look.waits.get(name, 0.0) * look.seconds for look in looks) / seconds for name in WAITS}
     long = {
-        name: share
-        for name, share in shares.items()
-        if share >= (BY_RECEIVERS if name in _FOR_RECEIVERS else BY_RATE)
+        name: share for name, share in shares.items() if share >= (BY_RECEIVERS if name in _FOR_RECEIVERS else BY_RATE)
     }
     if not long:
         return None

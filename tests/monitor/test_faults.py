@@ -64,12 +64,14 @@ def feed(values: Mapping[str, int], queues: Mapping[str, Mapping[str, int]], ref
     return instance("feed", whole, stream, *topics)
 
 
-def found(*fleets: Sequence[InstanceState], seconds: float = 1.0, events: Sequence[Sequence[Event]] = ()) -> list[Fault]:
-    """The faults after snapshots of some fleets, taken at equal distances."""
-    faults, previous, last = Faults(), None, ()
+def found(*fleets: Sequence[InstanceState], events: Sequence[Sequence[Event]] = ()) -> list[Fault]:
+    """The faults after snapshots of some fleets, one a second."""
+    faults = Faults()
+    previous: Snapshot | None = None
+    last: tuple[Fault, ...] = ()
     for place, fleet in enumerate(fleets):
         own = tuple(events[place]) if place < len(events) else ()
-        current = Snapshot(NOW_NS + int(place * seconds * SECOND), tuple(fleet), own)
+        current = Snapshot(NOW_NS + place * SECOND, tuple(fleet), own)
         last, previous = faults.update(previous, current), current
     return list(last)
 
@@ -79,7 +81,9 @@ def stepped(by_ns: int) -> Event:
     return Event("feed", 1, 1, NOW_NS, "clock_stepped", "warning", {}, arguments, "")
 
 
-@pytest.mark.parametrize(("share", "reason", "is_fault"), [(0.6, "rate", True), (0.4, "rate", False), (0.3, "window", True)])
+@pytest.mark.parametrize(
+    ("share", "reason", "is_fault"), [(0.6, "rate", True), (0.4, "rate", False), (0.3, "window", True)]
+)
 def test_a_wait_is_a_fault_from_its_share_on(share: float, reason: str, is_fault: bool) -> None:
     fleets = [[feed({f"wait_time_{reason}": int(n * share * SECOND)}, {"A": {}})] for n in range(5)]
     faults = found(*fleets)
@@ -97,10 +101,10 @@ def test_a_burst_is_no_fault() -> None:
 
 
 def test_a_full_queue_says_what_happens_to_messages_and_why() -> None:
-    fleets = [
-        [feed({"wait_time_rate": n * SECOND}, {"A": {"queue_bytes": LIMIT, "messages_dropped_oldest": 5 * n}, "B": {}}, 7 * n)]
-        for n in range(4)
-    ]
+    fleets = []
+    for n in range(4):
+        queue = {"queue_bytes": LIMIT, "messages_dropped_oldest": 5 * n}
+        fleets.append([feed({"wait_time_rate": n * SECOND}, {"A": queue, "B": {}}, 7 * n)])
     (fault,) = found(*fleets)
     assert (fault.kind, fault.topic, fault.stream) == (Kind.QUEUE, "A", STREAM)
     assert fault.text == (

@@ -28,7 +28,9 @@ def stood(points: Sequence[Point], names: Sequence[str]) -> Figure:
         if any(value is not None for value in longest):
             add_line(figure, x, longest, name, colour, unit=",.1f ms without a processor", width=2)
         steps = [
-            (moment, row.stepped_ns) for moment, row in zip(x, found, strict=True) if row and (row.steps or row.stepped_ns)
+            (moment, row.stepped_ns)
+            for moment, row in zip(x, found, strict=True)
+            if row and (row.steps or row.stepped_ns)
         ]
         if steps:
             figure.add_scatter(

@@ -1,4 +1,4 @@
-"""The charts of one topic: the race of its sender and receivers, the packets sent, repaired and requested, its queue."""
+"""The charts of one topic: the race of sender and receivers, packets sent, repaired and requested, and its queue."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _of(view: View, name: str) -> View:
         view,
         rows=rows,
         known=known,
-        faults=tuple(fault for fault in view.faults if fault.stream in streams or not ends.isdisjoint(fault.instances)),
+        faults=tuple(fault for fault in view.faults if fault.concerns(streams, ends)),
         losses=tuple(row for row in view.losses if row.instance == name),
         events=tuple(event for event in view.events if _is_about(event, name, known)),
     )
@@ -213,7 +213,7 @@ def _since(since_ns: int, own: View) -> str:
 
 
 def _verdict(own: View, name: str) -> html.Section:
-    """The state of the receiver in words, since when, and the evidence; what its host did comes before that all is well."""
+    """The state of the receiver in words, since when, and the evidence. A fault comes before a state that is well."""
     here = [fault for fault in own.faults if name in fault.instances]
     if own.rows:
         worst = own.rows[0]

@@ -157,13 +157,9 @@ class _Topic:
     @property
     def faults(self) -> list[Fault]:
         """Faults of the stream and of the ends, worst first; those of other topics' queues are left out."""
-        ends = self.ends
-        return [
-            fault
-            for fault in self.view.faults
-            if (fault.stream == self.stream and fault.topic in ("", self.topic))
-            or (not fault.stream and not set(ends).isdisjoint(fault.instances))
-        ]
+        ends = set(self.ends)
+        found = [fault for fault in self.view.faults if fault.concerns((self.stream,), ends)]
+        return [fault for fault in found if fault.topic in ("", self.topic)]
 
     def position(self, name: str) -> Position | None:
         """Return the position of a receiver in the stream."""
