@@ -6,11 +6,16 @@ time for which the host, or somebody who stopped the process, did not let it run
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heliograph.monitor.bulk import summaries_since
+import numpy as np
+
 from heliograph.monitor.joining import Interval, value_of
-from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.latency import highest_of
+from heliograph.monitor.model import Histogram, Snapshot
+from heliograph.monitor.sparse import changed
 
 __all__ = ["HostRow", "hosts"]
 
@@ -35,43 +40,47 @@ class HostRow:
 def hosts(previous: Snapshot | None, current: Snapshot) -> list[HostRow]:
     """Return the host of each instance that both snapshots have, by instance."""
     interval = Interval(previous, current)
-    found: list[tuple[InstanceState, ObjectState, ObjectState]] = []
-    for owner, item in interval.now.of("instance"):
-        if (older := interval.earlier(owner, item)) is not None:
-            found.append((owner, item, older))
-    hiccups = _hiccups(found)
     stepped: dict[str, int] = {}
     for event in current.events:
         if event.name == "clock_stepped":
             by = event.arguments.get("by", 0)
             stepped[event.instance] = stepped.get(event.instance, 0) + (by if event.arguments.get("forward") else -by)
+    found = [
+        (owner.name, item, older)
+        for owner, item in interval.now.of("instance")
+        if (older := interval.earlier(owner, item)) is not None
+    ]
+    longest = _longest([(item.histograms.get(_HICCUP), older.histograms.get(_HICCUP)) for _, item, older in found])
     rows = [
         HostRow(
-            instance=owner.name,
+            instance=name,
             host=item.info.get("host", ""),
-            hiccup_ns=hiccups.get(n),
+            hiccup_ns=longest.get(n),
             steps=max(0, value_of(item, "clock_steps") - value_of(older, "clock_steps")),
-            stepped_ns=stepped.get(owner.name, 0),
+            stepped_ns=stepped.get(name, 0),
         )
-        for n, (owner, item, older) in enumerate(found)
+        for n, (name, item, older) in enumerate(found)
     ]
     return sorted(rows, key=lambda row: row.instance)
 
 
-def _hiccups(found: list[tuple[InstanceState, ObjectState, ObjectState]]) -> dict[int, int]:
-    """Return the longest hiccup of each object that has one, by its index."""
-    ends: dict[int, tuple[Histogram, Histogram | None]] = {
-        n: (newer, older.histograms.get(_HICCUP))
-        for n, (_, item, older) in enumerate(found)
-        if (newer := item.histograms.get(_HICCUP)) is not None
-    }
-    places = list(ends)
+def _longest(ends: Sequence[tuple[Histogram | None, Histogram | None]]) -> dict[int, int]:
+    """Return the highest value of each interval by its index; those without values are absent.
+
+    Args:
+        ends: Histogram at the end and at the start of each interval; None: not read.
+    """
     longest: dict[int, int] = {}
-    pairs = list(ends.values())
-    for index, summary in summaries_since([newer for newer, _ in pairs], [older for _, older in pairs], ()):
-        newer, older = pairs[index]
+    cells: defaultdict[tuple[int, int, int], dict[int, int]] = defaultdict(dict)
+    for n, (newer, older) in enumerate(ends):
+        if newer is None or (older is not None and older.size != newer.size):
+            continue
         if newer.above > (older.above if older is not None else 0):
-            longest[places[index]] = newer.highest
-        elif summary is not None:
-            longest[places[index]] = summary.maximum
+            longest[n] = newer.highest
+            continue
+        filled, _ = newer.filled() if older is None else changed(older.filled(), newer.filled())
+        if filled.size:
+            cells[newer.digits, newer.lowest, newer.highest][n] = int(filled[-1])
+    for layout, last in cells.items():  # values of all cells of a layout at once
+        longest.update(zip(last, highest_of(np.array(list(last.values())), *layout).tolist(), strict=True))
     return longest

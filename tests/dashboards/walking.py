@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import plotly.graph_objects as go
 from dash import dcc, html
 
 from heliograph.dashboards.live.app import page_at
@@ -99,5 +100,5 @@ def arrived(store: Store, clock: Callable[[], int], wanted: Walk) -> None:
         assert sentence in text
     if wanted.chart:
         chart = next(item for item in page._traverse() if getattr(item, "id", "") == wanted.chart)
-        drawn = chart.figure.to_plotly_json()["data"]
-        assert any(value is not None for trace in drawn for value in trace["y"]), "the chart is empty"
+        drawn = go.Figure(chart.figure.to_plotly_json())  # which rejects what its format does not have
+        assert any(value is not None for trace in drawn.data for value in trace.y), "the chart is empty"

@@ -39,7 +39,7 @@ def stood(points: Sequence[Point], names: Sequence[str]) -> Figure:
                 name=outside(f"{name}: clock set", Output.PLOTLY),
                 mode="markers",
                 marker={"symbol": "diamond", "size": 11, "color": theme.BAD},
-                text=[f"clock set by {by / 1e9:+,.3f} s" for _, by in steps],
+                text=[f"clock set by {by / 1e9:+,.3f} s" if by else "clock set" for _, by in steps],
                 hovertemplate="%{text}",
             )
     return figure

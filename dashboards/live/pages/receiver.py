@@ -226,7 +226,7 @@ def _verdict(own: View, name: str) -> html.Section:
         text = f"{name} is not in reach any more" if name else "No receiver in reach"
         return html.Section([html.H1(text), html.P("")], className="verdict idle")
     tone: Tone = word.tone
-    evidence = [fault_text(fault, own.time_ns) for fault in own.faults] + _evidence(own)
+    evidence = [fault_text(fault, own.time_ns) for fault in own.faults[:_MOST_ROWS]] + _evidence(own)
     if here and tone == "good":
         tone, told = FAULT[here[0].kind].tone, fault_text(here[0], own.time_ns)
         evidence = [headline, *(text for text in evidence if text != told)]

@@ -297,7 +297,7 @@ def _verdict(own: _Topic) -> html.Section:
         )
     bad = [row for row in own.rows if row.behaviour not in CALM and row.badness > 0]
     faults = own.faults
-    told = [fault_text(fault, own.view.time_ns) for fault in faults]
+    told = [fault_text(fault, own.view.time_ns) for fault in faults[:_MOST_ROWS]]
     more = [f"{clause(row, own.rows)}: {row.reason}" for row in bad[1:_MOST_ROWS]] + told
     more += [
         f"{racer.known.instance} sees {racer.name}: {racer.known.reason}"
