@@ -86,7 +86,7 @@ def _of(view: View, name: str) -> View:
     known = tuple(row for row in view.known if row.called == name)
     rows = tuple(row for row in view.rows if row.instance == name)
     ends = {name, *(row.transmitter for row in rows), *(row.instance for row in known)}
-    streams = {row.stream for row in (*rows, *known)}
+    streams = {row.stream for row in rows} | {row.stream for row in known}
     return replace(
         view,
         rows=rows,
