@@ -15,7 +15,7 @@ from heliograph.dashboards.live.app import page_at
 from heliograph.dashboards.live.store import Store
 from heliograph.dashboards.live.uploads import Uploads
 
-__all__ = ["MOST_CLICKS", "Walk", "arrived", "ids", "links", "opened", "said", "walk"]
+__all__ = ["MOST_CLICKS", "Walk", "arrived", "links", "opened", "said", "walk"]
 
 MOST_CLICKS = 3
 
@@ -60,16 +60,6 @@ def links(component: Any) -> Iterator[tuple[str, str]]:
         yield said(component), str(component.href)
     elif component is not None and not isinstance(component, str | int | float):
         yield from links(getattr(component, "children", None))
-
-
-def ids(component: Any) -> Iterator[str]:
-    """Every id of a component."""
-    if isinstance(component, list | tuple):
-        for item in component:
-            yield from ids(item)
-    elif component is not None and not isinstance(component, str | int | float):
-        yield str(getattr(component, "id", ""))
-        yield from ids(getattr(component, "children", None))
 
 
 def opened(store: Store, clock: Callable[[], int], address: str) -> Any:
