@@ -214,7 +214,7 @@ def _since(since_ns: int, own: View) -> str:
 
 def _verdict(own: View, name: str) -> html.Section:
     """The state of the receiver in words, since when, and the evidence. A fault comes before a state that is well."""
-    here = [fault for fault in own.faults if name in fault.instances]
+    faults = sorted(own.faults, key=lambda fault: name not in fault.instances)[:_MOST_ROWS]  # its own ones first
     if own.rows:
         worst = own.rows[0]
         word, since = BEHAVIOUR[worst.behaviour], worst.since_ns
@@ -226,12 +226,12 @@ def _verdict(own: View, name: str) -> html.Section:
         text = f"{name} is not in reach any more" if name else "No receiver in reach"
         return html.Section([html.H1(text), html.P("")], className="verdict idle")
     tone: Tone = word.tone
-    evidence = [fault_text(fault, own.time_ns) for fault in own.faults[:_MOST_ROWS]] + _evidence(own)
-    if here and tone == "good":
-        tone, told = FAULT[here[0].kind].tone, fault_text(here[0], own.time_ns)
-        evidence = [headline, *(text for text in evidence if text != told)]
-        headline, since = told, here[0].since_ns
-    body: list[Any] = [html.H1(headline), html.P(_since(since, own))]
+    evidence = [fault_text(fault, own.time_ns) for fault in faults] + _evidence(own)
+    state = _since(since, own)
+    if faults and name in faults[0].instances and tone == "good":
+        tone, state = FAULT[faults[0].kind].tone, f"{headline}. {state}"
+        headline, *evidence = evidence
+    body: list[Any] = [html.H1(headline), html.P(state)]
     if evidence:
         body.append(html.Ul([html.Li(text) for text in evidence]))
     return html.Section(body, className=f"verdict {tone}")
