@@ -225,7 +225,7 @@ def test_a_browser_finds_a_slow_consumer_by_mouse_and_by_keyboard(segments: Path
         slow_consumer(scene)
         scene.leads(SLOW)
         scene.store.start()
-        with live(create(scene.store), scene.store) as url:
+        with live(create(scene.store).server, scene.store) as url:
             driver.get(url)
             link = "#verdict h1 a[href='/receiver?instance=slow']"
             until(lambda: clicked(driver, link), "the click on the first line")
