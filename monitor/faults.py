@@ -6,16 +6,16 @@
     pause   an instance stood still: the host, or somebody who stopped its process, did not let it run
     clock   the wall clock of an instance was set
 
-The first three last. Queues and waits are judged by the observations of the last seconds, so that a burst is no fault.
-The last two are over when they are seen; they are kept for a time. The limits are those of the alerts SubmitQueueFull,
-SenderBlocked and RateLimited. A pause is far longer than what HostHiccupHigh reports, which is a host with many short
-ones.
+The first three are present. Queues and waits are judged by the observations of the last seconds, so that a burst is no
+fault. The last two are over when they are seen, and kept for a time. The limits are those of the alerts
+SubmitQueueFull, SenderBlocked and RateLimited. A pause is far longer than what HostHiccupHigh reports, which is a host
+with many short ones.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -27,7 +27,7 @@ from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of
 from heliograph.monitor.text import duration_text, percent_text, rate_text
 from heliograph.monitor.waiting import WAITS, waits
 
-__all__ = ["PAUSE_NS", "Fault", "Faults", "Kind", "fills_of"]
+__all__ = ["KEPT_NS", "MOST_PAST", "PAUSE_NS", "Fault", "Faults", "Kind", "fills_of"]
 
 PAUSE_NS = 250_000_000
 """Shortest time without a processor that is a fault of its own."""
@@ -41,8 +41,10 @@ LEAST_NS, LEAST_LOOKS = 1_000_000_000, 3
 """With fewer observations neither is judged."""
 TOGETHER_NS = 2_000_000_000
 """Pauses, and steps of clocks, of one host that are seen within this time have one cause."""
+MOST_PAST = 8
+"""Newest pauses, and steps of clocks, of one host that are kept."""
 _ALIKE = 0.5
-"""Pauses of one cause differ in length by less."""
+"""Pauses of one cause are at least this part of the longest."""
 KEPT_NS = 300_000_000_000
 _MOST_NAMED = 3
 _FOR_RECEIVERS = frozenset({"window", "credit", "history", "room"})
@@ -110,15 +112,15 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """A pause, or a step of a clock, of one instance."""
+    """Pauses, or steps of clocks, of the instances of a host that were seen together."""
 
-    instance: str
-    host: str
     seen_ns: int
-    size_ns: int
-    """Length of the pause, or size of the step: above 0 forward, 0 unknown."""
+    sizes: dict[str, int]
+    """Length of the pause, or size of the step (above 0 forward, 0 unknown), ns, by instance."""
 
 
+_History = dict[str, deque[_Past]]
+"""By host, oldest first."""
 _Key = tuple[int, str]
 
 
@@ -130,8 +132,8 @@ class Faults:
     """Time that pauses and steps of clocks stay after they were seen."""
     _looks: dict[_Key, deque[_Look]] = field(default_factory=dict)
     _first: dict[tuple[object, ...], int] = field(default_factory=dict)
-    _pauses: list[_Past] = field(default_factory=list)
-    _steps: list[_Past] = field(default_factory=list)
+    _pauses: _History = field(default_factory=dict)
+    _steps: _History = field(default_factory=dict)
 
     def update(
         self,
@@ -191,23 +193,28 @@ class Faults:
     # ---- hosts ----
 
     def _remember(self, rows: Iterable[HostRow], now_ns: int) -> None:
-        kept = now_ns - self.kept_ns
-        self._pauses = [one for one in self._pauses if kept < one.seen_ns <= now_ns]
-        self._steps = [one for one in self._steps if kept < one.seen_ns <= now_ns]
+        for history in (self._pauses, self._steps):
+            for host, found in list(history.items()):
+                history[host] = found = deque(one for one in found if now_ns - self.kept_ns < one.seen_ns <= now_ns)
+                if not found:
+                    del history[host]
         for row in rows:
             if row.hiccup_ns is not None and row.hiccup_ns >= PAUSE_NS:
-                self._pauses.append(_Past(row.instance, row.host, now_ns, row.hiccup_ns))
-            if row.steps or row.stepped_ns:
-                self._add_step(row, now_ns)
+                sizes = _newest(self._pauses, row.host, now_ns).sizes
+                sizes[row.instance] = max(sizes.get(row.instance, 0), row.hiccup_ns)
+            if row.steps or row.stepped_ns:  # the event, which has the size, may come one snapshot after the count
+                sizes = _newest(self._steps, row.host, now_ns).sizes
+                sizes[row.instance] = sizes.get(row.instance, 0) + row.stepped_ns
 
-    def _add_step(self, row: HostRow, now_ns: int) -> None:
-        """Add a step; its event, which has the size, may come one snapshot after the count."""
-        size_ns = row.stepped_ns
-        for place, one in enumerate(self._steps):
-            if one.instance == row.instance and now_ns - one.seen_ns <= TOGETHER_NS:
-                self._steps[place] = replace(one, size_ns=one.size_ns + size_ns)
-                return
-        self._steps.append(_Past(row.instance, row.host, now_ns, size_ns))
+
+def _newest(history: _History, host: str, now_ns: int) -> _Past:
+    """Return what a host has had within `TOGETHER_NS`; a new entry if there is nothing."""
+    found = history.setdefault(host, deque())
+    if not found or now_ns - found[-1].seen_ns > TOGETHER_NS:
+        found.append(_Past(now_ns, {}))
+        if len(found) > MOST_PAST:
+            found.popleft()
+    return found[-1]
 
 
 def _identity(fault: Fault) -> tuple[object, ...]:
@@ -300,62 +307,61 @@ def _wait(looks: Sequence[_Look]) -> tuple[str, float] | None:
 # ---- pauses and clocks ----
 
 
-def _together(found: Iterable[_Past], part: float) -> list[list[_Past]]:
-    """Return groups of one host that were seen together, each with its longest first.
-
-    Args:
-        found: Pauses, or steps of clocks.
-        part: Least size of a member, as a part of the longest.
-    """
-    groups: list[list[_Past]] = []
-    for one in sorted(found, key=lambda one: (-abs(one.size_ns), one.seen_ns, one.instance)):
-        for group in groups:
-            first = group[0]
-            is_near = one.host == first.host and abs(one.seen_ns - first.seen_ns) <= TOGETHER_NS
-            if is_near and abs(one.size_ns) >= part * abs(first.size_ns):
-                group.append(one)
-                break
-        else:
-            groups.append([one])
-    return groups
+def _alike(sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """Yield the instances in groups with lengths of one cause, each with its longest first."""
+    left = sorted(sizes, key=lambda name: (-sizes[name], name))
+    while left:
+        count = sum(sizes[name] >= _ALIKE * sizes[left[0]] for name in left)
+        yield tuple(left[:count])
+        left = left[count:]
 
 
-def _paused(pauses: Iterable[_Past], rows: Iterable[HostRow]) -> list[Fault]:
+def _paused(pauses: _History, rows: Iterable[HostRow]) -> list[Fault]:
     """Return the pauses: of a whole host when all its instances stood still, of processes otherwise."""
     here: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         if row.hiccup_ns is not None:
             here[row.host].add(row.instance)
-    found = []
-    for group in _together(pauses, _ALIKE):
-        longest = group[0]
-        names = tuple(dict.fromkeys(one.instance for one in group))
-        others = here[longest.host] - set(names)
-        length = f" stood still for {duration_text(longest.size_ns)} until {time_of_day(longest.seen_ns)}"
-        if others or len(names) == 1:
-            subject = _listed(names) if len(names) <= _MOST_NAMED else f"{names[0]} and {len(names) - 1} others"
-            their, processes = ("its", "its process was") if len(names) == 1 else ("their", "their processes were")
-            said = f"{length}: none of {their} threads could run"
-            if others:
-                ran = "the other instance" if len(others) == 1 else f"the other {len(others)} instances"
-                said += f"; {ran} of the host ran, so {processes} stopped and not the host"
-        else:
-            subject = f"Host {longest.host}" if longest.host else f"The host of {names[0]}"
-            said = f"{length}: none of its {len(names)} instances could run"
-        state = " stood still"
-        found.append(Fault(Kind.PAUSE, names, subject, said, state, longest.seen_ns, longest.size_ns))
-    return found
+    return [
+        _pause(host, past, names, len(here[host].difference(names)))
+        for host, found in pauses.items()
+        for past in found
+        for names in _alike(past.sizes)
+    ]
 
 
-def _stepped(steps: Iterable[_Past]) -> list[Fault]:
-    found = []
-    for group in _together(steps, 0.0):
-        first = group[0]
-        names = tuple(dict.fromkeys(one.instance for one in group))
-        place = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more on its host"
-        size = f" {duration_text(abs(first.size_ns))} {'forward' if first.size_ns > 0 else 'back'}"
-        said = f" was set{size if first.size_ns else ''} at {time_of_day(first.seen_ns)}"
-        said += ": latencies across the step are off by as much"
-        subject = f"The wall clock of {place}"
-        found.append(Fault(Kind.CLOCK, names, subject, said, " was set", first.seen_ns, abs(first.size_ns)))
-    return found
+def _pause(host: str, past: _Past, names: tuple[str, ...], others: int) -> Fault:
+    """Return the fault of instances that stood still together.
+
+    Args:
+        host: Their host.
+        past: What was seen.
+        names: The instances, the one that stood still longest first.
+        others: Number of the other instances of the host.
+    """
+    longest = past.sizes[names[0]]
+    said = f" stood still for {duration_text(longest)} until {time_of_day(past.seen_ns)}"
+    if others or len(names) == 1:
+        subject = _listed(names) if len(names) <= _MOST_NAMED else f"{names[0]} and {len(names) - 1} others"
+        their, processes = ("its", "its process was") if len(names) == 1 else ("their", "their processes were")
+        said += f": none of {their} threads could run"
+        if others:
+            ran = "the other instance" if others == 1 else f"the other {others} instances"
+            said += f"; {ran} of the host ran, so {processes} stopped and not the host"
+    else:
+        subject = f"Host {host}" if host else f"The host of {names[0]}"
+        said += f": none of its {len(names)} instances could run"
+    return Fault(Kind.PAUSE, names, subject, said, " stood still", past.seen_ns, longest)
+
+
+def _stepped(steps: _History) -> list[Fault]:
+    return [_step(past) for found in steps.values() for past in found]
+
+
+def _step(past: _Past) -> Fault:
+    names = sorted(past.sizes, key=lambda name: (-abs(past.sizes[name]), name))
+    by_ns = past.sizes[names[0]]
+    place = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more on its host"
+    size = f" {duration_text(abs(by_ns))} {'forward' if by_ns > 0 else 'back'}" if by_ns else ""
+    said = f" was set{size} at {time_of_day(past.seen_ns)}: latencies across the step are off by as much"
+    return Fault(Kind.CLOCK, tuple(names), f"The wall clock of {place}", said, " was set", past.seen_ns, abs(by_ns))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heliograph.engine.catalogue.times import time_of_day
-from heliograph.monitor.faults import KEPT_NS, Fault, Faults, Kind
+from heliograph.monitor.faults import KEPT_NS, MOST_PAST, Fault, Faults, Kind
 from heliograph.monitor.hosts import hosts
 from heliograph.monitor.latency import ENGINE_CELLS, cell_of
 from heliograph.monitor.model import Event, Health, Histogram, InstanceState, ObjectState, Snapshot
@@ -149,6 +149,13 @@ def test_a_pause_is_kept_for_a_time() -> None:
     assert faults.update(after, later)
     last = Snapshot(NOW_NS + SECOND + KEPT_NS, (host("a", 2 * SECOND),))
     assert faults.update(later, last) == ()
+
+
+def test_a_host_that_stands_still_again_and_again_keeps_its_newest_pauses() -> None:
+    fleets = [[host("a", *[2 * SECOND] * n), host("b", usual=n + 1)] for n in range(100)]
+    faults = found(*fleets)
+    assert len(faults) == MOST_PAST
+    assert max(one.since_ns for one in faults) >= NOW_NS + 97 * SECOND
 
 
 @pytest.mark.parametrize("late", [0, 1])

@@ -1,7 +1,7 @@
-"""The first line of the page: the main fault and what it is at, in words, with links to the pages that have the cause.
+"""The first lines of Fleet: the main faults in words, worst first, with links to the pages that have the cause.
 
 The sentences about receivers are those of their judge (`monitor/behaviour.py`), those about senders, hosts and clocks
-are `monitor/faults.py`'s. Serious sentences come first; within them storms, then receivers, then the rest.
+are those of `monitor/faults.py`. Serious faults come first; among them storms, then receivers, then the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Sentence", "Verdict", "clause", "drawn", "fault_text", "old", "troub
 _NAMED = 3
 _OLD = "The data on this page is old"
 _LASTING = frozenset({Kind.STORM, Kind.QUEUE, Kind.WAIT})
-"""Faults that are present, and not only seen."""
+"""Faults that are present; the others are over."""
 
 
 @dataclass(frozen=True, slots=True)
