@@ -51,7 +51,7 @@ _FOR_RECEIVERS = frozenset({"window", "credit", "history", "room"})
 
 
 class Kind(StrEnum):
-    """What is wrong; the worst first."""
+    """Kinds of faults, the worst first."""
 
     STORM = "storm"
     QUEUE = "queue"
@@ -71,7 +71,7 @@ class Fault:
     instances: tuple[str, ...]
     """The instances that it concerns, the worst first."""
     subject: str
-    """What the sentence is about, such as "NAK storm on the stream of feed"."""
+    """The subject of the sentence, such as "NAK storm on the stream of feed"."""
     said: str
     """The rest of the sentence, with figures."""
     state: str

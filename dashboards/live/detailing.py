@@ -46,7 +46,7 @@ class Raised:
 
     @property
     def selected(self) -> str:
-        """What is measured in more detail, as text."""
+        """The objects that are measured in more detail, as text."""
         return "the whole instance" if self.level.selector == INSTANCE else self.level.selector
 
     @property
