@@ -11,10 +11,11 @@ from typing import Literal
 
 from heliograph.monitor.alerts import State
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
+from heliograph.monitor.faults import Kind
 from heliograph.monitor.model import Health
 from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
 
-__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "DETAIL", "HEALTH", "STATE", "STORE", "Tone", "Word"]
+__all__ = ["ACTION", "ALERT", "BEHAVIOUR", "CALM", "DETAIL", "FAULT", "HEALTH", "STATE", "STORE", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -87,6 +88,15 @@ ALERT: Mapping[State, Word] = {
 
 DETAIL: Mapping[bool, Word] = {False: Word("raised", "●", "good", 0), True: Word("left on", "◆", "watch", 1)}
 """A level of detail, by whether it stays for long."""
+
+FAULT: Mapping[Kind, Word] = {
+    Kind.CLOCK: Word("clock set", "◷", "watch", 1),
+    Kind.PAUSE: Word("stood still", "◫", "watch", 2),
+    Kind.WAIT: Word("data waits", "◔", "watch", 3),
+    Kind.QUEUE: Word("queue full", "▣", "bad", 4),
+    Kind.STORM: Word("NAK storm", "■", "bad", 9),
+}
+"""Faults of senders, hosts and clocks."""
 
 CALM = frozenset({Behaviour.OK, Behaviour.RECOVERING})
 """Classes that need no attention."""

@@ -44,6 +44,16 @@ class Raised:
         """Whether it stays for long; of an instance that began with it, for ever."""
         return self.level.until_ns is None or self.level.until_ns - self.since_ns > LONG_NS
 
+    @property
+    def selected(self) -> str:
+        """The objects that are measured in more detail, as text."""
+        return "the whole instance" if self.level.selector == INSTANCE else self.level.selector
+
+    @property
+    def clause(self) -> str:
+        """The level as text: ``level 3 of topic=PRICES.* at feed``."""
+        return f"level {self.level.level} of {self.selected} at {self.level.instance}"
+
 
 _Key = tuple[str, int, str, int]
 

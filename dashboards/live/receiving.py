@@ -16,6 +16,7 @@ from heliograph.monitor.latency import mean
 from heliograph.monitor.localise import locate
 from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream
+from heliograph.monitor.waiting import REST
 
 __all__ = ["REST", "STAGES", "STAGE_HISTOGRAMS", "Position", "Receiving", "receiving"]
 
@@ -25,8 +26,6 @@ _WHOLE = "total_latency"
 
 STAGE_HISTOGRAMS = frozenset({*_AT_SENDER.values(), *_AT_RECEIVER.values()})
 """Histograms that a snapshot needs for the stages."""
-REST = "not divided"
-"""The part of the latency that no measured stage contains."""
 STAGES: Mapping[str, str] = {
     "batch": "the sender fills a packet",
     "pace": "the sender waits for the rate, a window, credit or room",

@@ -9,26 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from heliograph.dashboards.live.receiving import REST
+from heliograph.monitor.faults import fills_of
 from heliograph.monitor.joining import Interval, value_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream
+from heliograph.monitor.waiting import WAITS, waits
 
 __all__ = ["DECISIONS", "WAITS", "Sending", "sending"]
 
 MOST_REPORTED = 40
 """Receivers of a stream, worst first, whose reported positions are kept."""
-WAITS: Mapping[str, str] = {
-    "rate": "for the rate of the stream",
-    "instance_rate": "for the rate of the instance",
-    "window": "for a window of receivers, or of PGMCC",
-    "credit": "for credit of receivers",
-    "repairs": "for repairs, which are sent first",
-    "history": "for acknowledgements: the history is full",
-    "room": "for room in the channel",
-    REST: "for the rate, for repairs or for a window",
-}
-"""Reasons for which data waits to be sent, and their descriptions."""
 DECISIONS: Mapping[str, str] = {
     "rate_decreases": "rate lowered",
     "rate_increases": "rate raised",
@@ -73,6 +63,8 @@ class Sending:
     """Sequence numbers requested per second."""
     topics: Mapping[str, float] = field(default_factory=dict)
     """Packets per second by topic."""
+    fills: Mapping[str, float] = field(default_factory=dict)
+    """Fill of the submit queue by topic, 0 to 1."""
     reported: Mapping[str, int] = field(default_factory=dict)
     """Packets behind by receiver, by its last report; the worst receivers."""
     rate: int = 0
@@ -141,7 +133,7 @@ def _sending(
     reported: Mapping[str, int],
 ) -> Sending:
     own = list(topics)
-    waits = _waits(interval, owner, item, own)
+    waited = waits(interval, owner, item, own)
     window = value_of(item, "pgmcc_window") or None
     room = value_of(item, "send_room")
     limits = [value_of(topic, "credit_limit") - value_of(topic, "next_message") for topic in own if _has_credit(topic)]
@@ -155,17 +147,18 @@ def _sending(
         repair_data=interval.rate(owner, item, "repair_bytes"),
         naks=interval.rate(owner, item, "naks_received"),
         topics={topic.labels["topic"]: interval.rate(owner, topic, "packets_sent") for topic in own},
+        fills=fills_of(own),
         reported=reported,
         rate=value_of(item, "rate_limit"),
         decided=value_of(item, "rate_decided"),
         paced=value_of(item, "slow_rate_limit"),
         loss=value_of(item, "rate_loss") / 1e6,
-        room=room if room or window is not None or "window" in waits else None,
+        room=room if room or window is not None or "window" in waited else None,
         window=window,
         unacked=value_of(item, "history_unacked") if value_of(item, "receivers_acknowledging") else None,
         waiting=value_of(item, "repair_queue"),
         credit=max(0, min(limits)) if limits else None,
-        waits=waits,
+        waits=waited,
         storm=bool(value_of(item, "storm_active")),
         cut=min(1.0, interval.rate(owner, item, "cutoff_time") / 1e9),
         totals={name: count for name in DECISIONS if (count := value_of(item, name))},
@@ -174,14 +167,3 @@ def _sending(
 
 def _has_credit(topic: ObjectState) -> bool:
     return value_of(topic, "credit_limit") > 0
-
-
-def _waits(
-    interval: Interval, owner: InstanceState, item: ObjectState, topics: Iterable[ObjectState]
-) -> dict[str, float]:
-    """Return the share of the interval that data waited, by reason; reasons without a wait are absent."""
-    found = {name: interval.rate(owner, item, f"wait_time_{name}") / 1e9 for name in WAITS}
-    divided = sum(found[name] for name in ("rate", "repairs", "window"))
-    found[REST] = interval.rate(owner, item, "rate_limited_time") / 1e9 if not divided else 0.0
-    found["credit"] = max((interval.rate(owner, topic, "credit_wait_time") / 1e9 for topic in topics), default=0.0)
-    return {name: min(1.0, share) for name in WAITS if (share := found[name]) > 0}

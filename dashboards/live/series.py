@@ -18,6 +18,7 @@ from heliograph.dashboards.live.keeping import Keeping
 from heliograph.dashboards.live.receiving import Receiving
 from heliograph.dashboards.live.sending import Sending
 from heliograph.monitor.clocks import Clocks, clocks_of
+from heliograph.monitor.hosts import HostRow
 from heliograph.monitor.latency import grew, percentiles
 from heliograph.monitor.latency import merged as all_of
 from heliograph.monitor.model import Histogram, Snapshot
@@ -95,6 +96,8 @@ class Point:
     """Data of each sent stream, by stream."""
     keeping: Mapping[str, Keeping] = field(default_factory=dict)
     """Data of each message store, by the name of its instance."""
+    hosts: Mapping[str, HostRow] = field(default_factory=dict)
+    """The host of each instance, by the name of the instance."""
 
     def without_cells(self) -> Point:
         """Return the point without histogram cells, to keep it for a long time."""
@@ -135,6 +138,7 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
         receiving={},
         keeping={},
         sending={},
+        hosts={},
     )
 
 

@@ -22,6 +22,7 @@ from heliograph.dashboards.live.keeping import STORE_HISTOGRAMS, Keeping, keepin
 from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
 from heliograph.dashboards.live.sending import sending
 from heliograph.dashboards.live.series import HISTOGRAMS, Point, point
+from heliograph.monitor.faults import Fault, Faults
 from heliograph.monitor.fleet import (
     InstanceRow,
     ReceiverRow,
@@ -30,6 +31,7 @@ from heliograph.monitor.fleet import (
     receivers,
     transmitters,
 )
+from heliograph.monitor.hosts import hosts
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
@@ -69,6 +71,8 @@ class View:
     """Sent streams, by instance."""
     transmitters: tuple[TransmitterRow, ...] = ()
     """Sent topics, by instance and topic."""
+    faults: tuple[Fault, ...] = ()
+    """Faults of senders, hosts and clocks, worst first."""
     losses: tuple[LossRow, ...] = ()
     """Unrecoverable losses that the instances keep, latest first."""
     keeping: Mapping[str, Keeping] = field(default_factory=dict)
@@ -175,6 +179,7 @@ class Store:
         self._before: Snapshot | None = None
         self._watcher = Watcher()
         self._details = Details()
+        self._faults = Faults(kept_ns=int(points * interval * 1e9))  # as long as the charts show them
         self._points: deque[Point] = deque(maxlen=points)
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
@@ -261,9 +266,11 @@ class Store:
         rows = tuple(receivers(before, now, self._watcher))
         known = tuple(worst(receivers_of(now, before)))
         stores = keeping(before, now, rows)
+        sent, hosted = tuple(streams(before, now)), hosts(before, now)
         if before is not None and (new := point(before, now)) is not None:
             own = receiving(before, now, rows, known)
-            self._points.append(replace(new, receiving=own, sending=sending(before, now, known), keeping=stores))
+            whole = replace(new, receiving=own, sending=sending(before, now, known), keeping=stores)
+            self._points.append(replace(whole, hosts={row.instance: row for row in hosted}))
             if len(self._points) > self._cells:
                 old = len(self._points) - self._cells - 1
                 self._points[old] = self._points[old].without_cells()
@@ -279,8 +286,9 @@ class Store:
             points=tuple(self._points),
             rows=rows,
             known=known,
-            streams=tuple(streams(before, now)),
+            streams=sent,
             transmitters=tuple(transmitters(before, now)),
+            faults=self._faults.update(before, now, known, sent, hosted),
             losses=tuple(losses(now)),
             keeping=stores,
             raised=self._details.update(now),

@@ -17,6 +17,7 @@ from heliograph.monitor.commands.arguments import add_collect_option, interval, 
 from heliograph.monitor.commands.common import Subparsers, add_command
 from heliograph.monitor.commands.events import event_line
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.faults import Fault, Faults
 from heliograph.monitor.log import event_fields
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Event, Health, Snapshot
@@ -31,9 +32,9 @@ EVENTS = 12
 """Most events on the page."""
 
 _ABOUT = """\
-Print one page about a receiver: since when it is in its state, its positions, queue, latencies, hosts, losses, what its
-source did, the last events, and the command to act. RECEIVER is the name of a receiving instance, a shell pattern, or
-the name, id or address under which a source tracks the receiver.
+Print one page about a receiver: since when it is in its state, its positions, queue, latencies, hosts, losses, faults
+of its streams and hosts, what its source did, the last events, and the command to act. RECEIVER is the name of a
+receiving instance, a shell pattern, or the name, id or address under which a source tracks the receiver.
 """
 
 
@@ -116,6 +117,15 @@ def _act(rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream]) -
     return [f"heliograph {shlex.join(words)}" for words in found]
 
 
+def _concerning(
+    faults: Sequence[Fault], rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream]
+) -> list[Fault]:
+    """Return the faults of the streams that the receiver gets, and of the hosts of both ends."""
+    streams = {row.stream for row in rows} | {row.stream for row in known}
+    ends = {row.instance for row in rows} | {row.transmitter for row in rows} | {row.instance for row in known}
+    return [fault for fault in faults if fault.concerns(streams, ends)]
+
+
 def _events(rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream], snapshot: Snapshot) -> list[Event]:
     names = {row.instance for row in rows}
     ids = {item for row in known for item in (row.receiver, row.address)}
@@ -128,7 +138,11 @@ def _events(rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream]
 
 
 def page(
-    rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream], lost: Sequence[LossRow], snapshot: Snapshot
+    rows: Sequence[fleet.ReceiverRow],
+    known: Sequence[ReceiverOfStream],
+    lost: Sequence[LossRow],
+    faults: Sequence[Fault],
+    snapshot: Snapshot,
 ) -> list[str]:
     """Format the page."""
     lines: list[str] = []
@@ -146,6 +160,7 @@ def page(
         f"{_moment(row.last_ns, snapshot.time_ns)}"
         for row in lost
     ]
+    lines += [f"fault: {fault.text}" for fault in faults]
     found = [event_line(event) for event in _events(rows, known, snapshot)]
     lines += ["", "events:", *(f"  {text}" for text in found or ["none is kept"])]
     lines += ["", "to act:", *(f"  {text}" for text in _act(rows, known))]
@@ -153,7 +168,11 @@ def page(
 
 
 def _fields(
-    rows: Sequence[fleet.ReceiverRow], known: Sequence[ReceiverOfStream], lost: Sequence[LossRow], snapshot: Snapshot
+    rows: Sequence[fleet.ReceiverRow],
+    known: Sequence[ReceiverOfStream],
+    lost: Sequence[LossRow],
+    faults: Sequence[Fault],
+    snapshot: Snapshot,
 ) -> dict[str, Any]:
     return {
         "time_ns": snapshot.time_ns,
@@ -161,6 +180,7 @@ def _fields(
         "sources": [{**asdict(row), "reason": row.reason} for row in known],
         "instances": [asdict(row) for row in _both_ends(rows, snapshot)],
         "losses": [asdict(row) for row in lost],
+        "faults": [{**asdict(fault), "text": fault.text} for fault in faults],
         "events": [event_fields(event) for event in _events(rows, known, snapshot)],
         "commands": _act(rows, known),
     }
@@ -172,15 +192,16 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         UserError: No receiver has this name.
     """
-    watcher = Watcher()
+    watcher, judge = Watcher(), Faults()
+    histograms = ("total_latency", "host_hiccup")
     with open_source(arguments) as source:
-        previous = current = source.sample(("total_latency",))
-        everything = fleet.receivers(None, current, watcher)
+        previous = current = source.sample(histograms)
+        everything, faults = fleet.receivers(None, current, watcher), judge.update(None, current)
         events = list(current.events)
         for _ in range(LOOKS - 1):
             time.sleep(arguments.interval)
-            previous, current = current, source.sample(("total_latency",))
-            everything = fleet.receivers(previous, current, watcher)
+            previous, current = current, source.sample(histograms)
+            everything, faults = fleet.receivers(previous, current, watcher), judge.update(previous, current)
             events += current.events
     current = replace(current, events=tuple(events))
     all_known = receivers_of(current, previous)
@@ -193,8 +214,9 @@ def run(arguments: argparse.Namespace) -> int:
     names_of = {row.instance for row in rows}
     known = known or [row for row in all_known if row.name in names_of]
     lost = [row for row in losses(current) if row.instance in names_of]
+    mine = _concerning(faults, rows, known)
     if arguments.json:
-        print(json_text(_fields(rows, known, lost, current)))
+        print(json_text(_fields(rows, known, lost, mine, current)))
         return 0
-    print("\n".join(page(rows, known, lost, current)))
+    print("\n".join(page(rows, known, lost, mine, current)))
     return 0

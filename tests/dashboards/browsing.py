@@ -88,6 +88,8 @@ def live(application: Any, store: Store, port: int = 0) -> Iterator[str]:
     finally:
         store.end()
         server.task_dispatcher.shutdown()
+        for channel in list(server.active_channels.values()):
+            channel.will_close = True  # the server runs until the last connection is closed
         server.close()
         thread.join(10)
 

@@ -9,9 +9,10 @@ import plotly.graph_objects as go
 import pytest
 
 from heliograph.dashboards.live import theme
-from heliograph.dashboards.live.figures import latency, repair
+from heliograph.dashboards.live.figures import hosts, latency, repair
 from heliograph.dashboards.live.figures import throughput as throughput_charts
 from heliograph.dashboards.live.series import EVERYTHING, Point
+from heliograph.monitor.hosts import HostRow
 from tests.dashboards.views import NOW_NS, SECOND, Fleet, checked
 
 over_time = checked(latency.over_time)
@@ -19,6 +20,7 @@ percentile_spectrum = checked(latency.percentile_spectrum)
 losses = checked(repair.losses)
 naks = checked(repair.naks)
 throughput = checked(throughput_charts.throughput)
+stood = checked(hosts.stood)
 
 GROUNDS = {"light": "#ffffff", "dark": "#1a2026"}
 CHARTS: dict[str, Callable[[Sequence[Point]], go.Figure]] = {
@@ -28,6 +30,7 @@ CHARTS: dict[str, Callable[[Sequence[Point]], go.Figure]] = {
     "latency": lambda points: over_time(points, EVERYTHING),
     "spectrum": lambda points: percentile_spectrum(points, "receiver"),
     "spectrum by topic": lambda points: percentile_spectrum(points, "topic"),
+    "hosts": lambda points: stood(points, ["alpha", "feed"]),
 }
 
 
@@ -122,6 +125,18 @@ def _luminance(colour: str) -> float:
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_host_has_its_longest_hiccups_and_one_mark_for_each_step_of_its_clock() -> None:
+    rows = ((2_000_000, 0, 0), (None, 1, 0), (3_000_000, 0, -5 * SECOND), (4_000_000, 1, SECOND))  # one event is late
+    points = [
+        Point(NOW_NS + place * SECOND, 1.0, hosts={"alpha": HostRow("alpha", "vm", *row)})
+        for place, row in enumerate(rows)
+    ]
+    line, marks = stood(points, ["alpha", "nobody"]).data
+    assert list(line.y) == [2.0, None, 3.0, 4.0]
+    assert list(marks.text) == ["clock set by -5.000 s", "clock set by +1.000 s"]
+    assert list(marks.x) == [line.x[1], line.x[3]]
 
 
 @pytest.mark.parametrize("ground", GROUNDS)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from heliograph.engine import Instance
 from heliograph.monitor.cli import main
+from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.api.conftest import until
 from tests.fleet import sample_fleet
+from tests.monitor.conftest import changed
 from tests.ports import free_port
 
 QUICK = ("--interval", "0.05")
@@ -84,3 +87,20 @@ def test_a_receiver_that_does_not_read_is_explained(segments: Path, capsys: pyte
     assert "at source feed, stream " in page
     assert "receiver_discovered" in page, "what happened before the command was given"
     assert "heliograph ctl suspend desk " in page
+
+
+def test_faults_of_its_stream_are_on_the_page_of_a_receiver(
+    segments: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = Sampler.sample
+
+    def stormy(self: Sampler, histograms: bool | Collection[str] = True) -> Snapshot:
+        return changed(sound(self, histograms), "tx_stream", {"storm_active": 1})
+
+    monkeypatch.setattr(Sampler, "sample", stormy)
+    sample_fleet(segments, 0)
+    assert main(["why", "alpha", *QUICK]) == 0
+    assert "\nfault: NAK storm on the stream of feed: " in capsys.readouterr().out
+    assert main(["why", "alpha", "--json", *QUICK]) == 0
+    (fault,) = json.loads(capsys.readouterr().out)["faults"]
+    assert (fault["kind"], fault["text"].partition(":")[0]) == ("storm", "NAK storm on the stream of feed")

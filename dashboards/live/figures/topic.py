@@ -1,4 +1,4 @@
-"""The charts of one topic: the race of its sender and receivers, and the packets sent, repaired and requested."""
+"""The charts of one topic: the race of sender and receivers, packets sent, repaired and requested, and its queue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heliograph.dashboards.live.receiving import Position, Receiving
 from heliograph.dashboards.live.sending import Sending
 from heliograph.dashboards.live.series import Point
 
-__all__ = ["race", "rates"]
+__all__ = ["queue", "race", "rates"]
 
 
 def _position(point: Point, name: str, stream: str) -> Position | None:
@@ -77,6 +77,18 @@ def rates(points: Sequence[Point], stream: str, topic: str) -> Figure:
     line("sent", theme.SERIES[0], ",.0f packets/s of the topic", sent)
     line("repaired", theme.SERIES[2], ",.1f packets/s of the stream", _each(found, "repairs"))
     line("NAKs", theme.SERIES[1], ",.1f sequences/s of the stream", _each(found, "naks"), "dash")
+    return figure
+
+
+def queue(points: Sequence[Point], stream: str, topic: str) -> Figure:
+    """Fill of the submit queue of the topic."""
+    x = times(points)
+    figure = theme.figure("% full", x=x, y={"range": [0, 100]})
+    found = [point.sending.get(stream) for point in points]
+    fills = [item.fills.get(topic) if item is not None else None for item in found]
+    if any(fill is not None for fill in fills):
+        values = [100 * fill if fill is not None else None for fill in fills]
+        add_line(figure, x, values, "submit queue", theme.SERIES[0], unit=",.0f % full", width=2)
     return figure
 
 

@@ -203,10 +203,6 @@ def _input(name: str, title: str, example: str, kind: Any = "text", value: str =
     return html.Div([html.Label(title, htmlFor=place), box], className="picker")
 
 
-def _of(item: Raised) -> str:
-    return "the whole instance" if item.level.selector == INSTANCE else item.level.selector
-
-
 def _ends(item: Raised, view: View) -> str:
     until = item.level.until_ns
     return "no end" if until is None else numbers.seconds(max(0, until - view.time_ns) / 1e9)
@@ -215,7 +211,7 @@ def _ends(item: Raised, view: View) -> str:
 def _clause(item: Raised, view: View) -> str:
     """Return a clause such as ``level 3 of topic=PRICES.* at feed, which ends in 30 s``."""
     until = "without an end" if item.level.until_ns is None else f"which ends in {_ends(item, view)}"
-    return f"level {item.level.level} of {_of(item)} at {item.level.instance}, {until}"
+    return f"{item.clause}, {until}"
 
 
 def _verdict(view: View) -> html.Section:
@@ -275,7 +271,7 @@ def _row(view: View, item: Raised) -> html.Tr:
             html.Td(badge(word)),
             html.Td(html.Strong(level.instance)),
             cell(str(level.level), "n"),
-            cell(_of(item)),
+            cell(item.selected),
             cell(since, "muted"),
             cell(_ends(item, view), "n"),
             cell(numbers.NONE if level.objects is None else numbers.count(level.objects), "n"),

@@ -19,7 +19,7 @@ from heliograph.dashboards.live.pages import control, numbers, stores, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, chart, named, tile
-from heliograph.dashboards.live.pages.verdict import Verdict, troubled
+from heliograph.dashboards.live.pages.verdict import Verdict, drawn, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR
@@ -67,7 +67,7 @@ class Choice:
 
 def verdict_parts(verdict: Verdict) -> list[Any]:
     """Return the content of the first line."""
-    return [html.H1(verdict.headline), html.P(verdict.more)]
+    return drawn(verdict)
 
 
 def parts(view: View, choice: Choice) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from heliograph.dashboards.words import Word
 from heliograph.engine.catalogue.outside import outside
 
 __all__ = [
+    "address",
     "badge",
     "card",
     "cell",
@@ -94,9 +95,14 @@ def tile(title: str, value: Any, note: str, tone: str = "") -> html.Div:
     return html.Div([html.Dt(title), html.Dd([value, html.Small(note)])], className=f"tile {tone}".strip())
 
 
-def _link(shown: str, page: str, **values: str) -> html.Strong:
+def address(page: str, **values: str) -> str:
+    """Return the address of a page with selections."""
     chosen = "&".join(f"{name}={quote(value, safe='', errors='replace')}" for name, value in values.items())
-    return html.Strong(dcc.Link(shown, href=f"{page}?{chosen}", refresh=False))
+    return f"{page}?{chosen}" if chosen else page
+
+
+def _link(shown: str, page: str, **values: str) -> html.Strong:
+    return html.Strong(dcc.Link(shown, href=address(page, **values), refresh=False))
 
 
 def of_receiver(name: str) -> html.Strong:

@@ -8,16 +8,17 @@ from typing import Any
 
 from dash import html
 
+from heliograph.dashboards.live.figures.hosts import stood
 from heliograph.dashboards.live.figures.receiver import lag, located, position, queue, stages
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import badge, card, cell, chart, picker, table, tile
-from heliograph.dashboards.live.pages.verdict import clause, old
+from heliograph.dashboards.live.pages.verdict import clause, fault_text, old
 from heliograph.dashboards.live.receiving import STAGES, Receiving
 from heliograph.dashboards.live.store import View
-from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone
+from heliograph.dashboards.words import ACTION, BEHAVIOUR, FAULT, Tone
 from heliograph.monitor.clocks import Trust
 from heliograph.monitor.fleet import worst_instances
 from heliograph.monitor.localise import PLACES as LOCATIONS
@@ -32,6 +33,7 @@ _CHARTS: Mapping[str, tuple[str, str]] = {
     "rx-queue": ("Receive queue", "the fullest queue of all topics"),
     "rx-stages": ("Latency by stage", "means of each interval; their sum is the mean latency"),
     "rx-losses": ("Loss locations", "packets that were missing at first, by interval"),
+    "rx-hosts": ("Hosts", "longest time without a processor, here and at its senders; diamonds: the clock was set"),
 }
 """Title and note of each chart."""
 
@@ -82,10 +84,14 @@ def _is_about(event: Event, name: str, known: Sequence[ReceiverOfStream]) -> boo
 def _of(view: View, name: str) -> View:
     """Return the part of a view that is about one receiver."""
     known = tuple(row for row in view.known if row.called == name)
+    rows = tuple(row for row in view.rows if row.instance == name)
+    ends = {name, *(row.transmitter for row in rows), *(row.instance for row in known)}
+    streams = {row.stream for row in rows} | {row.stream for row in known}
     return replace(
         view,
-        rows=tuple(row for row in view.rows if row.instance == name),
+        rows=rows,
         known=known,
+        faults=tuple(fault for fault in view.faults if fault.concerns(streams, ends)),
         losses=tuple(row for row in view.losses if row.instance == name),
         events=tuple(event for event in view.events if _is_about(event, name, known)),
     )
@@ -94,6 +100,12 @@ def _of(view: View, name: str) -> View:
 def _streams(own: View) -> list[str]:
     """Return the streams of a receiver, that of the worst topic first."""
     return list(dict.fromkeys([*(row.stream for row in own.rows), *(row.stream for row in own.known)]))
+
+
+def _ends(own: View, name: str) -> list[str]:
+    """Return the receiver and its senders in reach."""
+    senders = (row.transmitter for row in own.rows)
+    return list(dict.fromkeys([name, *(sender for sender in senders if sender)]))
 
 
 def choice(values: Mapping[str, Sequence[str]], view: View) -> tuple[Choice, list[str]]:
@@ -135,6 +147,8 @@ def parts(view: View, chosen: Choice) -> dict[str, Any]:
         "rx-stages-twin": _stages_twin(own, name),
         "rx-losses": located(points, name),
         "rx-losses-twin": _losses_twin(own, name),
+        "rx-hosts": stood(points, _ends(own, name)),
+        "rx-hosts-twin": tables.hosts(points, _ends(own, name)),
         "rx-topics": tables.topics(own).children,
         "rx-lost": _lost(own),
         "rx-known": [control.known(own), _actions(own)],
@@ -199,7 +213,8 @@ def _since(since_ns: int, own: View) -> str:
 
 
 def _verdict(own: View, name: str) -> html.Section:
-    """The state of the receiver in words, since when, and the evidence."""
+    """The state of the receiver in words, since when, and the evidence. A fault comes before a state that is well."""
+    faults = sorted(own.faults, key=lambda fault: name not in fault.instances)[:_MOST_ROWS]  # its own ones first
     if own.rows:
         worst = own.rows[0]
         word, since = BEHAVIOUR[worst.behaviour], worst.since_ns
@@ -211,8 +226,13 @@ def _verdict(own: View, name: str) -> html.Section:
         text = f"{name} is not in reach any more" if name else "No receiver in reach"
         return html.Section([html.H1(text), html.P("")], className="verdict idle")
     tone: Tone = word.tone
-    body: list[Any] = [html.H1(headline), html.P(_since(since, own))]
-    if evidence := _evidence(own):
+    evidence = [fault_text(fault, own.time_ns) for fault in faults] + _evidence(own)
+    state = _since(since, own)
+    if faults and name in faults[0].instances and tone == "good":
+        tone, state = FAULT[faults[0].kind].tone, f"{headline}. {state}"
+        headline, *evidence = evidence
+    body: list[Any] = [html.H1(headline), html.P(state)]
+    if evidence:
         body.append(html.Ul([html.Li(text) for text in evidence]))
     return html.Section(body, className=f"verdict {tone}")
 

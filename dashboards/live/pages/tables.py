@@ -16,7 +16,7 @@ from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, TransmitterRow, worst_instances
 from heliograph.monitor.model import Event
 
-__all__ = ["carried", "events", "instances", "receivers", "topics", "twin"]
+__all__ = ["carried", "events", "hosts", "instances", "receivers", "topics", "twin"]
 
 MOST_ROWS = 40
 MOST_EVENTS = 60
@@ -253,3 +253,16 @@ def twin(place: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[st
     head = html.Tr([html.Th("")] + [html.Th(name, className="n") for name in names])
     body = [html.Tr([cell(name), *(cell(value, "n") for value in values)]) for name, values in rows]
     return html.Table([html.Thead(head), html.Tbody(body)], **{"aria-label": place})
+
+
+def hosts(points: Sequence[Point], names: Sequence[str]) -> html.Table:
+    """The values of the chart of hosts: how long each instance stood still, and how often its wall clock was set."""
+    rows = []
+    for name in names[:MOST_ROWS]:
+        found = [row for point in points if (row := point.hosts.get(name)) is not None]
+        longest = [row.hiccup_ns for row in found if row.hiccup_ns is not None]
+        newest = found[-1].hiccup_ns if found else None
+        steps = sum(row.steps for row in found)
+        shown = (numbers.latency(newest), numbers.latency(max(longest) if longest else None), numbers.count(steps))
+        rows.append((name, shown))
+    return twin("Time without a processor", ("newest interval", "longest shown", "clock set, times"), rows)

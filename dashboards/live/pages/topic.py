@@ -8,7 +8,8 @@ from typing import Any
 
 from dash import html
 
-from heliograph.dashboards.live.figures.topic import race, rates
+from heliograph.dashboards.live.figures.hosts import stood
+from heliograph.dashboards.live.figures.topic import queue, race, rates
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
@@ -25,13 +26,14 @@ from heliograph.dashboards.live.pages.parts import (
     table,
     tile,
 )
-from heliograph.dashboards.live.pages.verdict import clause, old
+from heliograph.dashboards.live.pages.verdict import clause, fault_text, old
 from heliograph.dashboards.live.receiving import Position, Receiving
 from heliograph.dashboards.live.sending import Sending
 from heliograph.dashboards.live.series import Point
 from heliograph.dashboards.live.store import View
-from heliograph.dashboards.words import ACTION, BEHAVIOUR, CALM, HEALTH, Tone
+from heliograph.dashboards.words import ACTION, BEHAVIOUR, CALM, FAULT, HEALTH, Tone
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.faults import Fault
 from heliograph.monitor.fleet import ReceiverRow, TransmitterRow
 from heliograph.monitor.model import Event, Health
 from heliograph.monitor.rows import InstanceRow
@@ -45,6 +47,8 @@ _CHARTS: Mapping[str, tuple[str, str]] = {
         "packets of the stream behind the sender; the band is the history; dotted: as reported",
     ),
     "tp-rates": ("Sent, repaired, requested", "packets of this topic; repairs and NAKs of its whole stream"),
+    "tp-queue": ("Submit queue", "messages of this topic that wait to be sent"),
+    "tp-hosts": ("Hosts", "longest time without a processor, of sender and receivers; diamonds: the clock was set"),
 }
 """Title and note of each chart."""
 
@@ -144,6 +148,19 @@ class _Topic:
     def sending(self) -> Sending | None:
         return self.point.sending.get(self.stream) if self.point is not None else None
 
+    @property
+    def ends(self) -> list[str]:
+        """The instances of the sender and of the receivers, worst first."""
+        first = [self.sender.instance] if self.sender is not None else []
+        return list(dict.fromkeys([*first, *(racer.name for racer in self.racers)]))
+
+    @property
+    def faults(self) -> list[Fault]:
+        """Faults of the stream and of the ends, worst first; those of other topics' queues are left out."""
+        ends = set(self.ends)
+        found = [fault for fault in self.view.faults if fault.concerns((self.stream,), ends)]
+        return [fault for fault in found if fault.topic in ("", self.topic)]
+
     def position(self, name: str) -> Position | None:
         """Return the position of a receiver in the stream."""
         return self.point.receiving.get(name, Receiving()).positions.get(self.stream) if self.point else None
@@ -205,6 +222,10 @@ def parts(view: View, chosen: Choice) -> dict[str, Any]:
         "tp-race-twin": _race_twin(own),
         "tp-rates": rates(view.points, own.stream, own.topic),
         "tp-rates-twin": _rates_twin(own),
+        "tp-queue": queue(view.points, own.stream, own.topic),
+        "tp-queue-twin": _queue_twin(own),
+        "tp-hosts": stood(view.points, own.ends),
+        "tp-hosts-twin": tables.hosts(view.points, own.ends),
         "tp-receivers": _receivers(own),
         "tp-events": tables.events(_with_events(own)),
         "tp-topic": [{"label": name, "value": name} for name in sorted({name for name, _ in topics})],
@@ -275,7 +296,9 @@ def _verdict(own: _Topic) -> html.Section:
             "idle", f"{topic} is not in reach any more", "Neither its sender nor a receiver of it is in reach."
         )
     bad = [row for row in own.rows if row.behaviour not in CALM and row.badness > 0]
-    more = [f"{clause(row, own.rows)}: {row.reason}" for row in bad[1:_MOST_ROWS]]
+    faults = own.faults
+    told = [fault_text(fault, own.view.time_ns) for fault in faults[:_MOST_ROWS]]
+    more = [f"{clause(row, own.rows)}: {row.reason}" for row in bad[1:_MOST_ROWS]] + told
     more += [
         f"{racer.known.instance} sees {racer.name}: {racer.known.reason}"
         for racer in own.racers[:_MOST_ROWS]
@@ -298,6 +321,9 @@ def _verdict(own: _Topic) -> html.Section:
         return _section("idle" if tone == "good" else tone, f"{topic} has no receiver in reach", *more)
     headline = f"The receiver of {topic} keeps up" if count == 1 else f"All {count} receivers of {topic} keep up"
     troubled: Tone = min((racer.tone for racer in own.racers), key=_TONES.index)
+    if faults:
+        tone = min(FAULT[faults[0].kind].tone, troubled, key=_TONES.index)
+        return _section(tone, told[0], headline, *more[1:])
     return _section("good" if troubled == "idle" else troubled, headline, *more)
 
 
@@ -454,3 +480,10 @@ def _rates_twin(own: _Topic) -> html.Table:
     ]
     shown = [(name, (numbers.rate(values[-1]), numbers.rate(max(values)))) for name, values in rows]
     return tables.twin("Packets per second", ("newest interval", "highest shown"), shown)
+
+
+def _queue_twin(own: _Topic) -> html.Table:
+    found = [item.fills for point in own.view.points if (item := point.sending.get(own.stream)) is not None]
+    fills = [fill[own.topic] for fill in found if own.topic in fill]
+    rows = [("submit queue", (numbers.ratio(fills[-1]), numbers.ratio(max(fills))))] if fills else []
+    return tables.twin("Submit queue", ("newest", "fullest shown") if rows else ("the sender is out of reach",), rows)
