@@ -136,9 +136,9 @@ soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long 
 	@$(PY) -m tests.bench.soak --programs build/release/bench --seconds $(or $(SECONDS),600)
 
 .PHONY: soak-store
-soak-store: bootstrap ## stores under kills and joins: KILLS=1000 subscribers, VICTIMS=200 stores, SEAMS=1000 joiners (SECONDS=N: what fits)
-	@$(PY) -m tests.soak.run --kills $(or $(KILLS),1000) --victims $(or $(VICTIMS),200) --seams $(or $(SEAMS),1000) \
-		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+soak-store: bootstrap ## stores under kills and joins: KILLS=1000 subscribers, VICTIMS=200 and QUORUM=200 stores, SEAMS=1000 joiners (SECONDS=N: what fits)
+	@$(PY) -m tests.soak.run --kills $(or $(KILLS),1000) --victims $(or $(VICTIMS),200) \
+		--quorum $(or $(QUORUM),200) --seams $(or $(SEAMS),1000) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lab
 lab: bootstrap ## every simulated scenario of the congestion lab with SEEDS (100) seeds that nothing was tuned on, from FIRST (1000)

@@ -1,11 +1,11 @@
 """Long runs of message stores under kills and joins.
 
-    python -m tests.soak.run --kills 1000 --victims 200 --seams 1000 --seconds 600 --seed 11
+    python -m tests.soak.run --kills 1000 --victims 200 --quorum 200 --seams 1000 --seconds 600 --seed 11
 
 Kills: a durable subscriber (`heliograph sub --store --subscription`) is killed at random points under continuous
-publishing. Victims: of three stores and a quorum of two, one is killed under load and started again. Seams: late
-joiners on real sockets. Exit code: 0 when all that must hold does, 1 otherwise; then the files are kept. Ctrl-C leaves
-nothing behind.
+publishing. Victims: of three stores and a quorum of two, one is killed under load and started again. Quorum: the same
+with acks_from=stores: stability goes on, and the survivors have what was stable. Seams: late joiners on real sockets.
+Exit code: 0 when all that must hold does, 1 otherwise; then the files are kept. Ctrl-C leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from pathlib import Path
 from types import FrameType
 
 from heliograph.engine import Error
-from tests.soak.parts import PARTS, Limits
+from tests.soak.parts import Limits, kills, seams, victims
 from tests.soak.processes import Failed
+from tests.soak.quorum import quorum
 
-COUNTS = {"kills": 1000, "victims": 200, "seams": 1000}
+PARTS = {"kills": kills, "victims": victims, "quorum": quorum, "seams": seams}
+COUNTS = {"kills": 1000, "victims": 200, "quorum": 200, "seams": 1000}
 
 
 def main() -> int:
