@@ -9,7 +9,8 @@ reference writes the same bytes in blocks of a batch, and syncs after each block
 reference, reference, ours; the ratio is the median of neighbours.
 
 The late joiner is a process too. It reads what the store has kept from the store's service, while the source goes on at
-a steady rate to a receiver whose latencies are taken.
+a steady rate to a receiver whose latencies are taken. The rows of several stores and of a restart are those of
+store_quorum.py.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heliograph.engine import Instance, Message
 from heliograph.engine import _store as _store_files
 from heliograph.engine.store.follower import StoreFollower
 from heliograph.engine.store.reader import MAX, StoredMessage, runs
+from tests.bench import store_quorum
 from tests.bench.report import machine, put_section
 from tests.ports import free_port
 
@@ -44,6 +46,8 @@ STEADY_RATE = 50_000.0
 STEADY_LIST = 50
 STEADY_SECONDS = 6.0
 WARM_LISTS = 1000
+STABLE_MESSAGES = 500
+RESTART_BYTES = 2_000_000_000
 TOPIC = "BENCH"
 HELIOGRAPH = (sys.executable, "-m", "heliograph.monitor.cli")
 
@@ -239,7 +243,7 @@ def _paired(
 
 
 def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
-    """All rows."""
+    """The rows of one store that runs."""
     rows = []
     for fsync, gate in (("batch", "0.5"), ("never", "")):
         rows.append(
@@ -295,6 +299,43 @@ def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
     return [*rows, late]
 
 
+def several(folder: Path, messages: int, pairs: int) -> list[Row]:
+    """The rows of several stores, and of a restart."""
+    stable = _paired(
+        "stability p50, quorum 2 of 3, against two round trips and one fsync",
+        "us",
+        "1",
+        lambda: store_quorum.stability(folder, STABLE_MESSAGES) * 1e6,
+        lambda: store_quorum.unavoidable(folder, STABLE_MESSAGES) * 1e6,
+        pairs,
+    )
+    sizes: list[int] = []
+
+    def again(size: int) -> float:
+        found = store_quorum.restarted(folder, size)
+        sizes.append(found.kept_bytes)
+        return found.whole * 1e3
+
+    restarted = _paired(
+        "restart after kill -9 until the first acknowledgement, against an empty store",
+        "ms",
+        "1 s",
+        lambda: again(RESTART_BYTES),
+        lambda: again(0),
+        pairs,
+    )
+    restarted = replace(restarted, name=restarted.name.replace("kill -9", f"kill -9 with {max(sizes) / 1e9:.1f} GB"))
+    balanced = _paired(
+        "3 balanced stores, against one",
+        "messages/s",
+        "1.8",
+        lambda: store_quorum.balanced(folder, 3, messages),
+        lambda: store_quorum.balanced(folder, 1, messages),
+        pairs,
+    )
+    return [stable, restarted, balanced]
+
+
 def section(rows: list[Row], messages: int, pairs: int) -> str:
     """The section of RESULTS.md."""
     facts = machine()
@@ -314,6 +355,9 @@ def section(rows: list[Row], messages: int, pairs: int) -> str:
     kept_rows = [row for row in rows if row.name.startswith("kept")]
     text = "; ".join(f"{row.ours * 1e6 / SIZE:,.0f} ({row.name.split(',')[1].strip()})" for row in kept_rows)
     lines += ["", f"Messages kept per second: {text}; the gate is 1,000,000."]
+    if any(row.name.startswith("3 balanced") for row in rows):
+        cores = os.cpu_count() or 1
+        lines += [f"Three stores and three sources take six processes; {cores} cores were there."]
     return "\n".join(
         [*lines, f"A message of {SIZE} bytes takes {SIZE + HEAD} bytes in the files; the rows count its payload."]
     )
@@ -333,7 +377,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.join:
         print(join_late(*given.join))
         return 0
-    text = section(measured(given.dir, given.messages, given.pairs), given.messages, given.pairs)
+    work = (given.dir, given.messages, given.pairs)
+    text = section([*measured(*work), *several(*work)], given.messages, given.pairs)
     print(text)
     if not given.dry:
         put_section("store", text)
