@@ -123,8 +123,8 @@ bench-history: bootstrap ## speed and memory of the latency history beside pyarr
 	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)
 
 .PHONY: bench-store
-bench-store: bootstrap ## speed of a message store beside plain writes, and a source's rate beside it; refreshes RESULTS.md (PAIRS=3)
-	@$(PY) -m tests.bench.store --pairs $(or $(PAIRS),3)
+bench-store: bootstrap ## speed of message stores: kept, served, stable, started again; refreshes RESULTS.md (PAIRS=3; SECTION=store or stores)
+	@$(PY) -m tests.bench.store --pairs $(or $(PAIRS),3) --section $(or $(SECTION),all)
 
 .PHONY: calibrate-history
 calibrate-history: bootstrap ## how often studies of the history are wrong, and what they find: EQUAL=1000 equal pairs, seeded

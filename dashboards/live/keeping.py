@@ -48,7 +48,7 @@ Times = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """What the source of a stream knows of its quorum."""
+    """The quorum of a stream, as its source sees it."""
 
     source: str = ""
     """Name of its instance."""

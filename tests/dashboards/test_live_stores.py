@@ -258,7 +258,7 @@ def test_each_chart_has_lines_and_a_table(running: Fleet) -> None:
 
 def test_subscriptions_and_stability_are_tables_and_a_lost_quorum_is_loud(running: Fleet) -> None:
     found = parts(running.store.view, Choice("bravo"))
-    assert f"desk-1 PRICES.A {STREAM} 51,750 230 4.0 k 100 ms ago" in text(found["st-subscriptions"])
+    assert f"desk-1 PRICES.A {STREAM} 51,750 230 4,000 0.1 s ago" in text(found["st-subscriptions"])
     assert f"{STREAM} feed 1 of 1" in text(found["st-stability"])
     assert "400 50.0 k 93.8 KiB 16.0 MiB" in text(found["st-stability"])
     (bravo,) = running.store.view.keeping.values()

@@ -31,7 +31,6 @@ __all__ = [
     "held_by",
     "kills",
     "must",
-    "read_numbers",
     "seams",
     "verify",
     "victims",
@@ -207,13 +206,17 @@ def _goes_on(publisher: Publisher, sent: int, what: str) -> float:
 
 
 def held_by(least: int, folders: Sequence[Path], stream: str, first: int, until_number: int, what: str) -> int:
-    """Each message from `first` to before `until_number` must be in `least` of the stores; returns `until_number`."""
+    """Each message from `first` to before `until_number` must be in `least` of the stores, with its payload.
+
+    Returns `until_number`.
+    """
     if until_number <= first:
         return first
     counts = [0] * (until_number - first)
     for folder in folders:
         if stream in reader.streams(folder):
             for message in reader.read(folder, stream, by="number", first=first, last=until_number - 1, topic=TOPIC):
+                must(message.data == body(message.number), f"{what}: {folder.name} has another {message.number}")
                 counts[message.number - first] += 1
     few = [first + at for at, count in enumerate(counts) if count < least]
     must(not few, f"{what}: {len(few)} acknowledged messages are in less than {least} stores: {few[:10]}")

@@ -10,7 +10,7 @@ from typing import Self
 
 from heliograph.engine import Error, Instance, Receiver, TimeoutExpired, Transmitter
 
-from .parts import RATE, TOPIC, Limits, endpoint_of, held_by, must, read_numbers, verify
+from .parts import RATE, TOPIC, Limits, endpoint_of, held_by, must, verify
 from .processes import Commands, until
 from .publishing import Publisher, body
 
@@ -101,13 +101,14 @@ class _Desk(threading.Thread):
         must(not self.wrong, f"the durable receiver: {self.wrong}")
 
     def until_has(self, count: int) -> None:
-        """Wait until it has the first `count` messages."""
+        """Wait until it has the first `count` messages, while more come."""
+        while (before := self.due) < count:
 
-        def has() -> bool:
-            self.check()
-            return self.due >= count
+            def has_more(before: int = before) -> bool:
+                self.check()
+                return self.due > before
 
-        until(has, f"the durable receiver has {count} messages; it has {self.due}")
+            until(has_more, f"the durable receiver has {count} messages; it has {before}")
 
     def __enter__(self) -> Self:
         return self
@@ -133,14 +134,11 @@ def quorum(limits: Limits, folder: Path) -> str:
         Instance() as far,
     ):
         transmitter = source.transmitter(
-            *(endpoint, TOPIC),
-            **{"acks": 2, "acks_from": "stores", "unstable_messages": UNSTABLE_MESSAGES, "linger": 0.0},
+            endpoint, TOPIC, acks=2, acks_from="stores", unstable_messages=UNSTABLE_MESSAGES, linger=0.0
         )
         stores = [commands.serve(one, endpoint, TOPIC) for one in folders]
         receiver = near.receiver(
-            *(endpoint, TOPIC),
-            **{"durable": "desk", "stores": ",".join(map(str, folders)), "store_wait": DRAIN_SECONDS},
-            **{"inject_loss": 0.2, "nak": "off"},
+            endpoint, TOPIC, durable="desk", stores=folders, store_wait=DRAIN_SECONDS, inject_loss=0.2, nak="off"
         )
         with (
             _Desk(receiver, far.receiver(endpoint, TOPIC, ack="auto")) as desk,
@@ -169,10 +167,11 @@ def quorum(limits: Limits, folder: Path) -> str:
         receiver.close()
         for command in stores:
             command.kill()
-        held = [set(read_numbers(one)) for one in folders]
-        for lost in range(3):
-            left = set().union(*(numbers for at, numbers in enumerate(held) if at != lost))
-            must(left == set(range(sent)), f"without {folders[lost].name}: {sorted(set(range(sent)) - left)[:10]}")
+        held_by(2, folders, transmitter.stream, 0, sent, "at the end")
+        for lost in folders:
+            verify(lost)
+            survivors = [one for one in folders if one != lost]
+            held_by(1, survivors, transmitter.stream, 0, sent, f"at the end, without {lost.name}")
     return (
         f"{number + 1} losses of a store, {sent:,} stable messages, each in two stores and in what survives any one; "
         f"the longest wait for a message from after the kill to be stable was {longest:.2f} s; a durable receiver got "

@@ -67,7 +67,7 @@ def temporary() -> Iterator[Path]:
 
 @pytest.mark.parametrize("part", ["kills", "victims", "seams"])
 def test_ctrl_c_leaves_nothing_behind(part: str, tmp_path: Path, temporary: Path) -> None:
-    words = [sys.executable, "-m", "tests.soak.run"]
+    words = [sys.executable, "-m", "tests.soak.run", "--results", str(tmp_path / "results")]
     words += [word for name in PARTS for word in (f"--{name}", "500" if name == part else "0")]
     with (tmp_path / "said").open("w") as said:
         run = subprocess.Popen(
