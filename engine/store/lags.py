@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -59,7 +58,6 @@ class Lags:
         self._looked = -_LOOK_SECONDS
         self._known: dict[str, tuple[int, Position | None]] = {}
         self._ends: dict[Key, int] = {}
-        self._wanted: deque[Key] = deque()
         self._found: dict[Key, int] = {}
         self._searching: threading.Thread | None = None
 
@@ -106,13 +104,12 @@ class Lags:
             self._ends.setdefault(key, end)
         self._found = {}
         self._ends = {key: end for key, end in self._ends.items() if key in needed}
-        self._wanted = deque(needed - self._ends.keys())
-        if self._wanted:
-            self._searching = threading.Thread(target=self._run, name="store-lags", daemon=True)
+        if wanted := needed - self._ends.keys():
+            self._searching = threading.Thread(target=self._run, args=(wanted,), name="store-lags", daemon=True)
             self._searching.start()
 
-    def _run(self) -> None:
-        for key in self._wanted:
+    def _run(self, wanted: set[Key]) -> None:
+        for key in wanted:
             try:
                 last = _store.last_number(self._path, *key)
             except Error:  # damaged: `heliograph store verify` says where

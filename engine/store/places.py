@@ -1,8 +1,8 @@
 """Where the stores of a subscriber are: directories and addresses as given, and names as the resolver finds them.
 
-A name with several addresses stands for several stores. Names are looked up by a thread: when the subscriber begins,
-which waits for that a bounded time, and again every half a minute, because a store that moves keeps its name. Whoever
-reads a store gets addresses only, so a resolver that is away delays nobody.
+A name with several addresses stands for several stores. Each name is looked up by a thread of its own: when the
+subscriber begins, which waits for that a bounded time, and again every half a minute, because a store that moves keeps
+its name. Whoever reads a store gets addresses only, so a resolver that is away delays nobody.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Places(Sequence[Where]):
         Args:
             stores: Directories, ``store://HOST:PORT``, or ``HOST:PORT`` where no file has that name. HOST is an address
                 or a name.
-            resolver: Finds the addresses of a name; called by a thread.
+            resolver: Finds the addresses of a name; called by the threads.
             first: Longest wait for the first result, seconds.
             again: Time between two looks, seconds.
 
@@ -77,14 +77,17 @@ class Places(Sequence[Where]):
             raise refusal(f"a subscriber has at most {NAMES_MAX} names of stores, not {len(self._names)}")
         self._resolver = resolver
         self._again = again
+        self._lock = threading.Lock()
         self._found: dict[Where, list[str]] = {}
-        self._troubles: dict[str, str] = {}
+        self._troubles: dict[Where, str] = {}
+        self._unknown = set(self._names)
         self._is_news = False
         self._now: tuple[Where, ...] = ()
         self._ends, self._looked = threading.Event(), threading.Event()
         self._renew()
+        for store in self._names:
+            threading.Thread(target=self._run, args=(store,), name="store-name", daemon=True).start()
         if self._names:
-            threading.Thread(target=self._run, name="store-names", daemon=True).start()
             self._looked.wait(first)
             if not self._now:
                 self.close()
@@ -109,28 +112,32 @@ class Places(Sequence[Where]):
     def __len__(self) -> int:
         return len(self._now)
 
-    def _run(self) -> None:
+    def _run(self, store: Where) -> None:
+        _, port = host_and_port(text_of(store))
         while True:
-            self._troubles = {
-                name: why for store, name in self._names.items() if (why := self._look_up(store, name)) is not None
-            }
-            self._renew()
-            self._is_news = bool(self._troubles)
-            self._looked.set()
+            addresses: Sequence[str] = ()
+            trouble = "it has no address"
+            try:
+                addresses = self._resolver(self._names[store])
+            except (OSError, UnicodeError) as error:
+                trouble = str(error)
+            self._take(store, [_address(one, port) for one in addresses[:ADDRESSES_MAX]], trouble)
             if self._ends.wait(self._again):
                 return
 
-    def _look_up(self, store: Where, name: str) -> str | None:
-        """Why a name cannot be resolved; then what was known of it stays."""
-        _, port = host_and_port(text_of(store))
-        try:
-            addresses = self._resolver(name)
-            if not addresses:
-                raise OSError("it has no address")
-        except (OSError, UnicodeError) as error:
-            return str(error)
-        self._found[store] = [_address(one, port) for one in addresses[:ADDRESSES_MAX]]
-        return None
+    def _take(self, store: Where, addresses: list[str], trouble: str) -> None:
+        """The result of a look; without addresses, those that were known stay."""
+        with self._lock:
+            if addresses:
+                self._found[store] = addresses
+                self._troubles.pop(store, None)
+            else:
+                self._troubles[store] = trouble
+                self._is_news = True
+            self._renew()
+            self._unknown.discard(store)
+            if not self._unknown:
+                self._looked.set()
 
     def _renew(self) -> None:
         """The stores as they are known now, each once."""
@@ -141,7 +148,9 @@ class Places(Sequence[Where]):
 
     def _said(self) -> str:
         """Why names have no address."""
-        return "; ".join(f"the store {name} cannot be resolved: {why}" for name, why in self._troubles.items())
+        with self._lock:
+            known = [(self._names[store], why) for store, why in self._troubles.items()]
+        return "; ".join(f"the store {name} cannot be resolved: {why}" for name, why in known)
 
     def _late(self, seconds: float) -> str:
         return f"the store {', '.join(self._names.values())} cannot be resolved within {seconds:g} s"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from heliograph.engine import Instance
+from heliograph.engine import Instance, OptionError
 from heliograph.engine import _store as store_files
 from heliograph.engine.store.lags import SHOWN_MAX, Lags
 from heliograph.engine.store.server import StoreServer
@@ -136,3 +136,19 @@ def test_a_store_shows_its_subscriptions_until_they_are_deleted(multicast: str, 
         assert until(lambda: found() == {"desk-1": (40, 60)}, seconds=60)
         forget(folder, "desk-1")
         assert until(lambda: found() == {}, seconds=60)
+
+
+def test_a_keeper_refuses_rows_that_it_cannot_show(tmp_path: Path, segments: Path) -> None:
+    keeper = store_files.Keeper(tmp_path, "name=kept", 0, 1 << 16, 10_000_000, 1 << 26, 0, 0, False)
+    row: SubscriptionRow = ("desk-1", TOPIC, GSI, 9, 1, 2, 3)
+    with pytest.raises(OptionError, match=f"at most {SHOWN_MAX} positions"):
+        keeper.show_subscriptions([row] * (SHOWN_MAX + 1))
+    for long in (("x" * 65, *row[1:]), (row[0], "x" * 256, *row[2:])):
+        with pytest.raises(OptionError, match="too long"):
+            keeper.show_subscriptions([long])
+    with pytest.raises(ValueError, match="a GSI has 6 bytes"):
+        keeper.show_subscriptions([(*row[:2], b"12345", *row[3:])])
+    with pytest.raises(TypeError):
+        keeper.show_subscriptions(["no row"])  # type: ignore[list-item]
+    assert keeper.end(GSI, 9, TOPIC) == 0
+    keeper.close()

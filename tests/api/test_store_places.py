@@ -101,6 +101,23 @@ def test_names_that_cannot_be_resolved_are_named_in_the_error(at: Callable[..., 
     assert until(lambda: "no.example" in found.trouble(), seconds=60)
 
 
+def test_a_slow_name_does_not_delay_the_others(at: Callable[..., Places]) -> None:
+    release = threading.Event()
+
+    def resolver(name: str) -> list[str]:
+        if name == "slow.example":
+            release.wait(60)
+            return ["10.0.0.6"]
+        return ["10.0.0.5"]
+
+    try:
+        found = at(resolver, "slow.example:7800", "quick.example:7800", first=1.0)
+        assert list(found) == ["store://10.0.0.5:7800"]
+    finally:
+        release.set()
+    assert until(lambda: list(found) == ["store://10.0.0.6:7800", "store://10.0.0.5:7800"], seconds=60)
+
+
 def test_answers_of_a_resolver_are_bounded_and_so_are_names(at: Callable[..., Places]) -> None:
     found = at(Names(store=[f"10.0.0.{i}" for i in range(200)]), "store.example:7800")
     assert len(found) == ADDRESSES_MAX
