@@ -55,7 +55,7 @@ def main() -> int:
                 continue
             began = time.monotonic()
             said = part(Limits(name, count, args.seconds, random.Random(f"{seed} {name}")), folder / name)
-            said += f". {time.monotonic() - began:.0f} s, seed {seed}."
+            said += f". It took {time.monotonic() - began:.0f} s; seed {seed}."
             print(said, flush=True)
             if count >= COUNTS[name] and args.seconds == math.inf:
                 facts = report.machine()
