@@ -381,8 +381,8 @@ def section_of_several(rows: list[Row], messages: int, pairs: int) -> str:
         f"{messages:,} messages of {SIZE} bytes for the last row, {pairs} pairs, medians. Load average {load:.1f}.",
     )
     lines += [
-        f"The stores of the first row have `--batch-time {store_quorum.STABLE_BATCH}` and sync on one disk. The small "
-        f"store has {SMALL_BYTES / 1e6:.0f} MB; its row is the time in which a source finds its store again. Three "
+        f"The stores of the first row have `--batch-time {store_quorum.STABLE_BATCH}` and sync on one disk. The small",
+        f"store has {SMALL_BYTES / 1e6:.0f} MB; its row is the time in which a source finds its store again. Three",
         f"stores and three sources of the last row share {os.cpu_count()} cores and one disk.",
     ]
     return "\n".join(lines)
