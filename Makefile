@@ -123,8 +123,8 @@ bench-history: bootstrap ## speed and memory of the latency history beside pyarr
 	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)
 
 .PHONY: bench-store
-bench-store: bootstrap ## speed of a message store beside plain writes, and a source's rate beside it; refreshes RESULTS.md (PAIRS=3)
-	@$(PY) -m tests.bench.store --pairs $(or $(PAIRS),3)
+bench-store: bootstrap ## speed of message stores: kept, served, stable, started again; refreshes RESULTS.md (PAIRS=3; SECTION=store or stores)
+	@$(PY) -m tests.bench.store --pairs $(or $(PAIRS),3) --section $(or $(SECTION),all)
 
 .PHONY: calibrate-history
 calibrate-history: bootstrap ## how often studies of the history are wrong, and what they find: EQUAL=1000 equal pairs, seeded
@@ -136,9 +136,9 @@ soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long 
 	@$(PY) -m tests.bench.soak --programs build/release/bench --seconds $(or $(SECONDS),600)
 
 .PHONY: soak-store
-soak-store: bootstrap ## stores under kills and joins: KILLS=1000 subscribers, VICTIMS=200 stores, SEAMS=1000 joiners (SECONDS=N: what fits)
-	@$(PY) -m tests.soak.run --kills $(or $(KILLS),1000) --victims $(or $(VICTIMS),200) --seams $(or $(SEAMS),1000) \
-		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+soak-store: bootstrap ## stores under kills and joins: KILLS=1000 subscribers, VICTIMS=200 and QUORUM=200 stores, SEAMS=1000 joiners (SECONDS=N: what fits)
+	@$(PY) -m tests.soak.run --kills $(or $(KILLS),1000) --victims $(or $(VICTIMS),200) \
+		--quorum $(or $(QUORUM),200) --seams $(or $(SEAMS),1000) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lab
 lab: bootstrap ## every simulated scenario of the congestion lab with SEEDS (100) seeds that nothing was tuned on, from FIRST (1000)

@@ -285,17 +285,19 @@ def _run_sub(arguments: argparse.Namespace) -> int:
 def _follower(arguments: argparse.Namespace, receiver: Receiver) -> tuple[StoreFollower, Callable[[], None]]:
     """The follower of the stores, and the function that saves its positions."""
     from heliograph.engine.store.follower import StoreFollower
+    from heliograph.engine.store.places import Places
     from heliograph.engine.store.position_file import PositionFile
     from heliograph.engine.store.subscriptions import Subscription
 
+    stores = Places(arguments.store)
     saved: PositionFile | Subscription | None = None
     if arguments.durable:
         saved = PositionFile(arguments.durable, arguments.topic)
     elif arguments.subscription:
-        saved = Subscription(arguments.subscription, arguments.topic, arguments.store)
+        saved = Subscription(arguments.subscription, arguments.topic, stores)
     if saved is None:
-        return StoreFollower(arguments.store, receiver), lambda: None
-    follower = StoreFollower(arguments.store, receiver, positions=saved.positions)
+        return StoreFollower(stores, receiver), lambda: None
+    follower = StoreFollower(stores, receiver, positions=saved.positions)
     return follower, lambda: saved.save(follower.positions())
 
 

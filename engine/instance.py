@@ -111,7 +111,8 @@ class Instance(_core.Instance):
             topic: Name of the topic, 1 to 255 bytes of UTF-8.
             on_messages: Called with each list of messages; without it messages wait in the receiver.
             on_loss: Called with each `Loss`; requires `on_messages`.
-            stores: Message stores of the topic, each a directory or ``store://HOST:PORT``.
+            stores: Message stores of the topic, each a directory, or ``HOST:PORT`` of its service. A name with several
+                addresses stands for several stores.
             options: Options of receivers, see docs/options.md.
 
         Raises:

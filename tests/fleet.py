@@ -1,4 +1,6 @@
-"""A small fleet on paper: one feed, two healthy receivers (one keeps a store), a slow and a lossy one, at two moments.
+"""A small fleet on paper: one feed, two healthy receivers, a slow and a lossy one, at two moments.
+
+One of the healthy ones keeps a store, and the other one has a durable subscription there.
 
 `sample_fleet(folder, moment=0)` writes five segments; `moment=1` changes them to what they would hold one second later.
 The numbers are consistent: every receiver's books balance at both moments (sent = before join + delivered + lost +
@@ -27,6 +29,9 @@ PACKETS_PER_SECOND = 2000
 PACKET_BYTES = 1200
 SECONDS_BEFORE = 10
 BEFORE_JOIN = 100
+FOLLOWED = "PRICES.A"
+SUBSCRIPTION_LAG = 250
+"""Topic of the durable subscription, and its messages behind the source."""
 QUEUE_BYTES = 262_144
 INCARNATION = 0xFEED_0000
 
@@ -114,7 +119,14 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 "rate_limited_time": 300_000_000 * seconds,
                 "receivers_in_trouble": 1,
                 "receivers_isolated": 1,
+                "quorum_required": 1,
+                "quorum_present": 1,
+                "unstable_messages": 400,
+                "unstable_bytes": 80 * PACKET_BYTES,
+                "unstable_limit_messages": 50_000,
+                "unstable_limit_bytes": 16 << 20,
             },
+            {"stability_latency": _latency(9_500_000, sent, 8.0)},
         ),
     ]
     for topic, rate in TOPICS.items():
@@ -283,8 +295,8 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
     return [instance, stream, *receivers, *losses]
 
 
-def _keeping(name: str, seconds: int) -> list[SegmentObject]:
-    """A store that keeps the stream."""
+def _keeping(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
+    """A store that keeps the stream, and a durable subscription."""
     kept = sum(TOPICS.values()) * seconds
     return [
         SegmentObject(
@@ -319,7 +331,35 @@ def _keeping(name: str, seconds: int) -> list[SegmentObject]:
             },
             {"durable_latency": _latency(9_000_000, kept)},
         ),
+        SegmentObject(
+            "store_subscription",
+            {"instance": name, "topic": FOLLOWED, "stream": STREAM, "subscription": "desk-1"},
+            {},
+            {
+                "next_message": TOPICS[FOLLOWED] * seconds - SUBSCRIPTION_LAG,
+                "messages_waiting": SUBSCRIPTION_LAG - 20,
+                "last_saved": now_ns - 100_000_000,
+            },
+        ),
     ]
+
+
+def _following(name: str, seconds: int) -> SegmentObject:
+    """The durable subscription of a receiver that has joined from the store and was live then."""
+    due = TOPICS[FOLLOWED] * seconds - SUBSCRIPTION_LAG
+    return SegmentObject(
+        "follower",
+        {"instance": name, "topic": FOLLOWED, "stream": STREAM, "subscription": "desk-1"},
+        {},
+        {
+            "messages_covered": due,
+            "messages_live": due - BEFORE_JOIN - 6,
+            "messages_stored_join": BEFORE_JOIN,
+            "messages_stored_loss": 6,
+            "messages_repeated": 4,
+            "next_message": due,
+        },
+    )
 
 
 def sample_fleet(folder: Path, moment: int = 0, now_ns: int | None = None) -> dict[str, Written]:
@@ -335,7 +375,8 @@ def sample_fleet(folder: Path, moment: int = 0, now_ns: int | None = None) -> di
     now = base + moment * 1_000_000_000
     seconds = SECONDS_BEFORE + moment
     fleet = {"feed": _feed(seconds, now)} | {name: _receiving(name, seconds, now) for name in RECEIVERS}
-    fleet["bravo"] += _keeping("bravo", seconds)
+    fleet["bravo"] += _keeping("bravo", seconds, now)
+    fleet["alpha"].append(_following("alpha", seconds))
     written = {}
     for number, (name, objects) in enumerate(fleet.items()):
         events = [SegmentEvent("instance_started", f"{name} started", (os.getpid(),), time_ns=base - 10_000_000_000)]

@@ -1,4 +1,4 @@
-"""The data of each message store for one interval: its streams, files, disk and service, and its state.
+"""The data of each message store for one interval: its streams, subscriptions, files, disk and service, and its state.
 
 Pure functions from two snapshots and their rows. Rates are per second, times in ns.
 """
@@ -19,9 +19,19 @@ from heliograph.monitor.model import Health, InstanceState, ObjectState, Snapsho
 if TYPE_CHECKING:
     from heliograph.dashboards.live.series import Point
 
-__all__ = ["QUANTILES", "STORE_HISTOGRAMS", "Judged", "Keeping", "KeptStream", "judged", "keeping"]
+__all__ = [
+    "QUANTILES",
+    "STORE_HISTOGRAMS",
+    "Judged",
+    "Keeping",
+    "KeptStream",
+    "Stability",
+    "Subscribed",
+    "judged",
+    "keeping",
+]
 
-STORE_HISTOGRAMS = frozenset({"write_time", "sync_time", "durable_latency"})
+STORE_HISTOGRAMS = frozenset({"write_time", "sync_time", "durable_latency", "stability_latency"})
 """Histograms that a snapshot needs for the stores."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
@@ -34,6 +44,41 @@ _BEHIND = frozenset({Behaviour.FALLING_BEHIND, Behaviour.STALLED})
 
 Times = Mapping[str, int]
 """Percentiles by name (see QUANTILES); empty without values in the interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """The quorum of a stream, as its source sees it."""
+
+    source: str = ""
+    """Name of its instance."""
+    present: int = 0
+    required: int = 0
+    """Stores or receivers whose acknowledgements count, and how many must acknowledge a message."""
+    messages: int = 0
+    bytes: int = 0
+    """Sent and not stable."""
+    limit_messages: int = 0
+    limit_bytes: int = 0
+    """Their limits; 0: none."""
+    times: Times = field(default_factory=dict)
+    """From the closing of a packet until the quorum has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A durable subscription in one stream."""
+
+    name: str
+    topic: str
+    stream: str
+    next_message: int = 0
+    waiting: int = 0
+    """Messages that the store has from there on."""
+    progress: float = 0.0
+    """Messages per second by which its position advances."""
+    saved_seconds: float = 0.0
+    """Age of the position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +107,8 @@ class KeptStream:
     """Age of the oldest of them."""
     durable_times: Times = field(default_factory=dict)
     """From the arrival of messages until they are durable."""
+    stability: Stability | None = None
+    """None: its source is out of reach, or asks for no acknowledgements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +145,8 @@ class Keeping:
     """Restarts of the service."""
     write_times: Times = field(default_factory=dict)
     sync_times: Times = field(default_factory=dict)
+    subscriptions: Sequence[Subscribed] = ()
+    """Durable subscriptions, the one furthest behind first."""
 
     @property
     def used(self) -> float:
@@ -190,7 +239,44 @@ def _keeping(interval: Interval, owner: InstanceState, item: ObjectState, rows: 
         restarts=value_of(item, "service_restarts"),
         write_times=_times(interval, owner, item, "write_time"),
         sync_times=_times(interval, owner, item, "sync_time"),
+        subscriptions=_subscriptions(interval, owner),
     )
+
+
+def _subscriptions(interval: Interval, owner: InstanceState) -> list[Subscribed]:
+    found = []
+    for one in owner.of("store_subscription"):
+        if one.live:
+            labels = one.labels
+            age = interval.now.snapshot.time_ns - value_of(one, "last_saved")
+            found.append(
+                Subscribed(
+                    labels["subscription"],
+                    labels["topic"],
+                    labels["stream"],
+                    next_message=value_of(one, "next_message"),
+                    waiting=value_of(one, "messages_waiting"),
+                    progress=interval.rate(owner, one, "next_message") if interval.earlier(owner, one) else 0.0,
+                    saved_seconds=max(0.0, age / 1e9),
+                )
+            )
+    return sorted(found, key=lambda one: (-one.waiting, one.name, one.topic, one.stream))
+
+
+def _stability(interval: Interval, stream: str) -> Stability | None:
+    for owner, item in interval.now.snapshot.of("tx_stream"):
+        if item.live and item.labels["stream"] == stream and value_of(item, "quorum_required"):
+            return Stability(
+                owner.name,
+                present=value_of(item, "quorum_present"),
+                required=value_of(item, "quorum_required"),
+                messages=value_of(item, "unstable_messages"),
+                bytes=value_of(item, "unstable_bytes"),
+                limit_messages=value_of(item, "unstable_limit_messages"),
+                limit_bytes=value_of(item, "unstable_limit_bytes"),
+                times=_times(interval, owner, item, "stability_latency"),
+            )
+    return None
 
 
 def _stream(interval: Interval, owner: InstanceState, item: ObjectState, rows: Sequence[ReceiverRow]) -> KeptStream:
@@ -209,6 +295,7 @@ def _stream(interval: Interval, owner: InstanceState, item: ObjectState, rows: S
         behind=sum(row.lag_messages for row in sent) if sent else None,
         lag_seconds=max((row.lag_seconds for row in own if row.lag_seconds is not None), default=None),
         durable_times=_times(interval, owner, item, "durable_latency"),
+        stability=_stability(interval, stream),
     )
 
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "keep/keeper.h"
+#include "keep/keeper_subscriptions.h"
 
 /* Holes that are shown at a time. */
 enum { HOLES = 64 };
@@ -262,6 +263,61 @@ static PyObject *keeper_show_failures(store_keeper *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *keeper_end(store_keeper *self, PyObject *args) {
+    hole_arguments hole;
+    if (!PyArg_ParseTuple(args, "y#Hs:end", &hole.gsi, &hole.gsi_bytes, &hole.port, &hole.topic) ||
+        !is_stream(&hole) || !enter(self)) {
+        return NULL;
+    }
+    const uint64_t end = helio_keeper_end(self->keeper, &hole.tsi, hole.topic);
+    self->is_busy = false;
+    return PyLong_FromUnsignedLongLong(end);
+}
+
+/* A position of show_subscriptions; its texts are those of the row. */
+static bool read_subscription(PyObject *row, helio_keeper_subscription *out) {
+    hole_arguments stream;
+    unsigned long long next_number, end, saved_ns;
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "a position of a subscription is a tuple");
+        return false;
+    }
+    if (!PyArg_ParseTuple(row, "ssy#HKKK:show_subscriptions", &out->name, &out->topic, &stream.gsi,
+                          &stream.gsi_bytes, &stream.port, &next_number, &end, &saved_ns) ||
+        !is_stream(&stream)) {
+        return false;
+    }
+    out->tsi = stream.tsi;
+    out->next_number = next_number;
+    out->end = end;
+    out->saved_ns = saved_ns;
+    return true;
+}
+
+static PyObject *keeper_show_subscriptions(store_keeper *self, PyObject *rows) {
+    PyObject *list = PySequence_Tuple(rows);
+    if (!list) {
+        return NULL;
+    }
+    const Py_ssize_t count = PyTuple_GET_SIZE(list);
+    helio_keeper_subscription *all = PyMem_Calloc((size_t)count + 1, sizeof *all);
+    Py_ssize_t at = 0;
+    while (all && at < count && read_subscription(PyTuple_GET_ITEM(list, at), &all[at])) {
+        at++;
+    }
+    PyObject *result = NULL;
+    if (!all) {
+        PyErr_NoMemory();
+    } else if (at == count && enter(self)) {
+        const int error = helio_keeper_show_subscriptions(self->keeper, all, (size_t)count);
+        self->is_busy = false;
+        result = error ? store_raise(error) : Py_NewRef(Py_None);
+    }
+    PyMem_Free(all);
+    Py_DECREF(list);
+    return result;
+}
+
 static PyObject *keeper_close(store_keeper *self, PyObject *unused) {
     (void)unused;
     if (!self->keeper) {
@@ -293,6 +349,11 @@ static PyMethodDef methods[] = {
      "give_up(gsi, port, topic, until): no store has the messages of the hole before `until`."},
     {"show_failures", (PyCFunction)keeper_show_failures, METH_VARARGS,
      "show_failures(count): set the statistic fetch_failures."},
+    {"end", (PyCFunction)keeper_end, METH_VARARGS,
+     "end(gsi, port, topic): the number after the newest message of a topic; 0: it is not open."},
+    {"show_subscriptions", (PyCFunction)keeper_show_subscriptions, METH_O,
+     "show_subscriptions(rows): set the statistics of durable subscriptions; a row is name, topic, "
+     "GSI, port, next number, number after the newest message, and when it was saved."},
     {"look", (PyCFunction)keeper_look, METH_NOARGS, "Counts, and why it is blocked."},
     {"close", (PyCFunction)keeper_close, METH_NOARGS,
      "Write and acknowledge what it has, and stop; returns the final counts."},

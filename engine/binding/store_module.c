@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "store/files.h"
+#include "store/topics.h"
 
 PyObject *store_raise(int error) {
     PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
@@ -194,6 +195,36 @@ static PyObject *append(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* last_number(path, gsi, port, topic) */
+static PyObject *last_number(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *path;
+    const char *gsi, *topic;
+    Py_ssize_t gsi_bytes, topic_bytes;
+    helio_tsi tsi;
+    if (!PyArg_ParseTuple(args, "O&y#Hs#:last_number", PyUnicode_FSConverter, &path, &gsi,
+                          &gsi_bytes, &tsi.port, &topic, &topic_bytes)) {
+        return NULL;
+    }
+    if (gsi_bytes != HELIO_GSI_BYTES) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_ValueError, "a GSI has 6 bytes");
+        return NULL;
+    }
+    memcpy(tsi.gsi, gsi, HELIO_GSI_BYTES);
+    uint64_t number = 0;
+    int result;
+    Py_BEGIN_ALLOW_THREADS;
+    result =
+        helio_store_last_number(PyBytes_AS_STRING(path), &tsi, topic, (size_t)topic_bytes, &number);
+    Py_END_ALLOW_THREADS;
+    Py_DECREF(path);
+    if (result < 0) {
+        return store_raise(result);
+    }
+    return result == 1 ? PyLong_FromUnsignedLongLong(number) : Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
     {"ids", ids, METH_VARARGS,
      "The segments of a store in order: GSI, port and number; argument: path."},
@@ -202,6 +233,9 @@ static PyMethodDef functions[] = {
     {"append", append, METH_VARARGS,
      "Append messages to a stream of a store; arguments: path, GSI, port, source, messages, "
      "batch_bytes, segment_bytes."},
+    {"last_number", last_number, METH_VARARGS,
+     "The number of the last message of a topic, None: there is none; arguments: path, GSI, port, "
+     "topic."},
     {NULL, NULL, 0, NULL},
 };
 

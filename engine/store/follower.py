@@ -125,7 +125,8 @@ class StoreFollower:
         """Begin with the messages that the stores have.
 
         Args:
-            stores: Directory of a store, or ``store://HOST:PORT`` of its service, or several of them.
+            stores: Directory of a store, or ``store://HOST:PORT`` of its service, or several of them. The sequence may
+                change meanwhile (`Places`).
             receiver: Live receiver without callbacks; nobody else may use it.
             positions: By stream, the number of the next message, from `positions` of an earlier follower.
             wait: Longest time that a gap waits for a store to write its messages, seconds. Then it is a loss.
@@ -138,7 +139,7 @@ class StoreFollower:
         Raises:
             Error: No store can be read. With `begin` ``live`` the stores are not read before something is missing.
         """
-        self._stores = [stores] if isinstance(stores, str | os.PathLike) else list(stores)
+        self._stores: Sequence[Where] = [stores] if isinstance(stores, str | os.PathLike) else stores
         self._receiver = receiver
         self._wait = wait
         self._begin = begin
@@ -277,8 +278,11 @@ class StoreFollower:
         return list(found)
 
     def _refuse_without_store(self) -> None:
-        if len(self._failures) == len(self._stores):
+        if self._all_fail():
             raise next(iter(self._failures.values()))
+
+    def _all_fail(self) -> bool:
+        return bool(self._failures) and all(store in self._failures for store in self._stores)
 
     def _again(self) -> Iterator[Taken]:
         """After a failure: all that follows the positions."""
@@ -417,7 +421,7 @@ class StoreFollower:
             if self._next(stream) > last:
                 return
             if is_last:
-                self._is_away = len(self._failures) == len(self._stores)
+                self._is_away = self._all_fail()
                 self._lose(stream, last + 1)
                 return
             # The stores may write the messages between the last look and this one, so there is one look after it.

@@ -20,8 +20,8 @@ from heliograph.engine.options import refusal
 from heliograph.engine.receiver import Receiver
 from heliograph.engine.store.arguments import number_or_time
 from heliograph.engine.store.follower import OLDEST, Account, Begin, Origin, StoreFollower, Taken
-from heliograph.engine.store.protocol import host_and_port
-from heliograph.engine.store.reader import is_remote, streams
+from heliograph.engine.store.places import Places
+from heliograph.engine.store.reader import Where, is_remote, streams
 from heliograph.engine.store.subscriptions import Subscription
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class FollowingReceiver(Receiver):
     wait in its receive queue; if that overflows, the stores give them back.
     """
 
-    __slots__ = ("_books", "_busy", "_durable", "_follower", "_is_over", "_rest")
+    __slots__ = ("_books", "_busy", "_durable", "_follower", "_is_over", "_places", "_rest")
 
     def __new__(cls, instance: Instance, endpoint: str, topic: str, options: str | None) -> Self:
         """As `Instance.receiver`, for options as text."""
@@ -202,6 +202,8 @@ class FollowingReceiver(Receiver):
         try:
             self._follow(endpoint, topic, options)
         except BaseException:
+            if places := getattr(self, "_places", None):
+                places.close()
             super().close(self)
             raise
         return self
@@ -210,7 +212,8 @@ class FollowingReceiver(Receiver):
         found = _core.following(endpoint, topic, options)
         assert found is not None
         joins, acks, wait_ns, texts, join_from, name = found
-        stores = [text for text in texts.split(",") if text]
+        stores = Places(text for text in texts.split(",") if text)
+        self._places = stores
         _check(stores)
         subscription = Subscription(name, topic, stores) if name else None
         self._is_over = False
@@ -377,6 +380,8 @@ class FollowingReceiver(Receiver):
             if messages:
                 self._books.given(messages, taken.origin)
                 self._rest.extend(messages)
+            if trouble := self._places.trouble():
+                self._failed(Error(trouble))
             self._books.report(now=not messages)
             if messages or time.monotonic() >= deadline:
                 return
@@ -404,9 +409,13 @@ class FollowingReceiver(Receiver):
                 self._durable.save(now=now)
             except UsageError:
                 raise
-            except Error as error:  # told with the news of a stream
-                for stream in list(self._follower.positions())[:1]:
-                    self._books.failed(stream, error)
+            except Error as error:
+                self._failed(error)
+
+    def _failed(self, error: Error) -> None:
+        """A failure that belongs to no stream is reported with one of them."""
+        for stream in list(self._follower.positions())[:1]:
+            self._books.failed(stream, error)
 
     def _close(self, *, done: bool) -> None:
         """Close; the messages that the application was given last are `done`.
@@ -417,6 +426,7 @@ class FollowingReceiver(Receiver):
             super().close()
             return
         self._is_over = True
+        self._places.close()
         is_alone = self._busy.acquire(blocking=False)
         try:
             if is_alone and self._durable and done:
@@ -454,16 +464,15 @@ def _begin(join_from: str) -> Begin:
         raise refusal(f"option join_from: {error}") from error
 
 
-def _check(stores: Sequence[str]) -> None:
+def _check(stores: Sequence[Where]) -> None:
     """Refuse what cannot be a store before something is missing. Services may be away.
 
     Raises:
-        Error: An address is malformed, or all stores are directories and none can be read.
+        Error: All stores are directories, and none can be read.
     """
     failures = []
     for store in stores:
         if is_remote(store):
-            host_and_port(store)
             continue
         try:
             streams(store)

@@ -14,6 +14,7 @@ from typing import Literal, Self
 from heliograph.engine import _store
 from heliograph.engine.options import OptionValue, encode, refusal
 from heliograph.engine.store.catch_up import CatchUp
+from heliograph.engine.store.lags import Lags
 from heliograph.engine.store.protocol import host_and_port
 from heliograph.engine.store.service import ServiceCounts
 
@@ -140,6 +141,8 @@ class StoreServer:
             int(retain_time * 1e9),
             cut_damage,
         )
+        self._topics: set[str] = set()
+        self._lags = Lags(path)
         self._catch_up: CatchUp | None = None
         if peers:
             self._keeper.use_peers()
@@ -161,6 +164,7 @@ class StoreServer:
         if self._catch_up and options.get("payload") == "raw":
             raise refusal("with payload=raw the numbers of messages have gaps, so a store with peers cannot keep it")
         self._keeper.add(endpoint, topic, encode(options))
+        self._topics.add(topic)
 
     def step(self, timeout: float = 0.1) -> int:
         """Keep what has arrived; wait for the first message at most `timeout` seconds.
@@ -174,6 +178,7 @@ class StoreServer:
         Raises:
             UsageError: A stream in the store is damaged, or an fsync failed: close the store and open it again.
         """
+        self._lags.tend(self._keeper, self._topics)
         if self._catch_up is None:
             return self._keeper.step(int(timeout * 1e9))
         end = time.monotonic() + timeout

@@ -17,14 +17,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from heliograph.engine.errors import Error, UsageError
+from heliograph.engine.errors import Error, OptionError, UsageError
 from heliograph.engine.options import refusal
 from heliograph.engine.store.protocol import Ask
 from heliograph.engine.store.reader import Where, is_remote, text_of
 from heliograph.engine.store.remote import ask_json
 from heliograph.engine.store.whole_file import write_json
 
-__all__ = ["Position", "Subscription", "answer_to", "forget", "move", "subscriptions"]
+__all__ = ["Position", "Subscription", "answer_to", "forget", "kept_in", "move", "subscriptions"]
 
 _FOLDER = "subscriptions"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
@@ -67,7 +67,7 @@ class Position:
                 raise ValueError("topic and owner are texts")
             if not _is_count(one.revision) or not _is_count(one.saved_ns) or len(one.positions) > _STREAMS_MAX:
                 raise ValueError("a number is out of range")
-            if not all(_STREAM.fullmatch(stream) and _is_count(number) for stream, number in one.positions.items()):
+            if not all(_is_stream(stream) and _is_count(number) for stream, number in one.positions.items()):
                 raise ValueError("the positions are not numbers of streams")
         except (TypeError, ValueError, AttributeError) as error:
             raise refusal(f"not a subscription: {error}") from error
@@ -131,14 +131,14 @@ class Subscription:
         Args:
             name: Its name: 1 to 64 letters, digits, ``.``, ``_`` and ``-``; no dot first.
             topic: Its topic.
-            stores: Directories or addresses of stores. One of them must be reached.
+            stores: Directories or addresses of stores. One of them must be reached. The sequence may change meanwhile.
 
         Raises:
             OptionError: The name is not valid, or the subscription has another topic.
             Error: No store can be reached.
         """
         _check_name(name)
-        self._stores = list(stores)
+        self._stores = stores
         owner = secrets.token_hex(8)
         for left in reversed(range(_TRIES)):  # the subscriber before may save meanwhile
             self._now = replace(self._newest(name, topic), owner=owner)
@@ -211,6 +211,37 @@ def answer_to(path: Path, kind: Ask, body: Any) -> Any:
         os.close(lock)
 
 
+def kept_in(path: Path, before: Mapping[str, tuple[int, Position | None]]) -> dict[str, tuple[int, Position | None]]:
+    """The subscriptions of a directory by name, each with the time of its file's last change; None: it is damaged.
+
+    Args:
+        path: Directory of the store.
+        before: The last result, for files that have not changed.
+    """
+    found: dict[str, tuple[int, Position | None]] = {}
+    try:
+        entries = [one for one in os.scandir(path / _FOLDER) if one.name.endswith(".json")]
+    except OSError:  # no subscription yet
+        return found
+    for entry in entries[:_SUBSCRIPTIONS_MAX]:
+        name = entry.name.removesuffix(".json")
+        try:
+            changed = entry.stat().st_mtime_ns
+            same = before.get(name)
+            found[name] = same if same and same[0] == changed else (changed, _position(path / _FOLDER, name))
+        except OSError:  # deleted meanwhile
+            continue
+    return found
+
+
+def _position(folder: Path, name: str) -> Position | None:
+    try:
+        one = _load(folder, name) if _NAME.fullmatch(name) else None
+    except OptionError:
+        return None
+    return Position.of(one) if one else None
+
+
 def _change(folder: Path, name: str, kind: Ask, body: Any) -> Any:
     """The answer to a request that changes a subscription."""
     if kind is Ask.FORGET:
@@ -252,6 +283,10 @@ def _check_name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise refusal(f"the name of a subscription is 1 to 64 of A-Z a-z 0-9 . _ - without a dot first, not {name!r}")
     return name
+
+
+def _is_stream(text: str) -> bool:
+    return bool(_STREAM.fullmatch(text)) and int(text.rpartition(":")[2]) < 1 << 16
 
 
 def _is_count(number: object) -> bool:

@@ -27,6 +27,7 @@ _BOARDS = {
     "receiver": ("heliograph-receiver", "receiver"),
     "node": ("heliograph-node", "node"),
     "store": ("heliograph-store", "node"),
+    "stability": ("heliograph-stability", "node"),
     "none": ("heliograph-fleet", ""),
 }
 """Dashboard of an alert, and the variable that its link sets, by the word in its rule."""

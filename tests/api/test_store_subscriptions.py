@@ -281,7 +281,9 @@ def test_the_command_lists_moves_and_deletes(tmp_path: Path, capfd: pytest.Captu
     with served(store) as address:
         lines = said().splitlines()
         assert lines[0].split() == ["NAME", "SAVED", "STREAM", "NEXT", "WAITING", "TOPIC"]
-        assert lines[1].split() == ["desk-1", "0", "s", "ago", STREAM, "20", "30", TOPIC]
+        name, age, *rest = lines[1].split()
+        assert (name, rest) == ("desk-1", ["s", "ago", STREAM, "20", "30", TOPIC])
+        assert 0 <= int(age) < 100
         assert lines[2].split()[-4:] == ["-", "-", "-", "OTHER"]
         said("--move", "desk-1", f"{STREAM}=45")
         [one, _] = json.loads(said("--json"))["subscriptions"]

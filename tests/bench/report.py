@@ -37,7 +37,7 @@ TAIL = "p50 / p99 / p99.9 / max / jitter"
 _HEAD = """# Speed, as measured
 
 Written by `make bench-peers`, `make bench-scrape`, `make bench-live`, `make bench-history`, `make instructions`,
-`make soak` and `make faults`; how: [README.md](README.md).
+`make soak`, `make soak-store` and `make faults`; how: [README.md](README.md).
 """
 
 

@@ -1,6 +1,7 @@
 """Speed of a message store: messages kept and served, and what a source and its receivers notice of it.
 
     python -m tests.bench.store                     # refreshes RESULTS.md
+    python -m tests.bench.store --section stores    # several stores, and a restart
     python -m tests.bench.store --messages 200000 --dry
 
 The store is a process of its own (`heliograph store serve`), in a directory of the disk that holds the temporary files.
@@ -9,7 +10,8 @@ reference writes the same bytes in blocks of a batch, and syncs after each block
 reference, reference, ours; the ratio is the median of neighbours.
 
 The late joiner is a process too. It reads what the store has kept from the store's service, while the source goes on at
-a steady rate to a receiver whose latencies are taken.
+a steady rate to a receiver whose latencies are taken. The rows of several stores and of a restart are those of
+store_quorum.py.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from heliograph.engine import Instance, Message
 from heliograph.engine import _store as _store_files
 from heliograph.engine.store.follower import StoreFollower
 from heliograph.engine.store.reader import MAX, StoredMessage, runs
+from tests.bench import store_quorum
 from tests.bench.report import machine, put_section
 from tests.ports import free_port
 
@@ -44,6 +48,9 @@ STEADY_RATE = 50_000.0
 STEADY_LIST = 50
 STEADY_SECONDS = 6.0
 WARM_LISTS = 1000
+STABLE_MESSAGES = 500
+RESTART_BYTES = 2_000_000_000
+SMALL_BYTES = 3_000_000
 TOPIC = "BENCH"
 HELIOGRAPH = (sys.executable, "-m", "heliograph.monitor.cli")
 
@@ -239,7 +246,7 @@ def _paired(
 
 
 def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
-    """All rows."""
+    """The rows of one store that runs."""
     rows = []
     for fsync, gate in (("batch", "0.5"), ("never", "")):
         rows.append(
@@ -295,48 +302,113 @@ def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
     return [*rows, late]
 
 
-def section(rows: list[Row], messages: int, pairs: int) -> str:
-    """The section of RESULTS.md."""
+def several(folder: Path, messages: int, pairs: int) -> list[Row]:
+    """The rows of several stores, and of a restart."""
+    stable = _paired(
+        "stability p50, quorum 2 of 3, against two round trips and one fsync",
+        "us",
+        "1",
+        lambda: store_quorum.stability(folder, STABLE_MESSAGES) * 1e6,
+        lambda: store_quorum.unavoidable(folder, STABLE_MESSAGES) * 1e6,
+        pairs,
+    )
+    sizes: list[int] = []
+
+    def again(size: int, what: str) -> float:
+        found = store_quorum.restarted(folder, size)
+        sizes.append(found.kept_bytes)
+        return float(getattr(found, what)) * 1e3
+
+    restarts = [
+        _paired(name, "ms", gate, partial(again, RESTART_BYTES, what), partial(again, other, what), pairs)
+        for name, gate, what, other in (
+            ("until it keeps, against an empty store", "1 s", "ready", 0),
+            ("until what the source held is acknowledged, against a small store", "", "acknowledged", SMALL_BYTES),
+        )
+    ]
+    kept = f"restart after kill -9 with {max(sizes) / 1e9:.1f} GB"
+    restarts = [replace(row, name=f"{kept}, {row.name}") for row in restarts]
+    balanced = _paired(
+        "3 balanced stores, against one",
+        "messages/s",
+        "1.8",
+        lambda: store_quorum.balanced(folder, 3, messages),
+        lambda: store_quorum.balanced(folder, 1, messages),
+        pairs,
+    )
+    return [stable, *restarts, balanced]
+
+
+def _table(title: str, rows: list[Row], about: str) -> list[str]:
     facts = machine()
-    lines = [
-        "## A message store",
+    return [
+        f"## {title}",
         "",
         f"`make bench-store`, {facts['date']}, {facts['processor']}.",
-        f"{messages:,} messages of {SIZE} bytes, {pairs} pairs, medians. Store, source and receiver share the cores.",
+        about,
         "",
         "| row | unit | ours | reference | ratio | gate |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        lines.append(
+        *(
             f"| {row.name} | {row.unit} | {row.ours:,.0f} | {row.reference:,.0f} | {row.ratio:.2f} | {row.gate} |"
-        )
+            for row in rows
+        ),
+        "",
+    ]
+
+
+def section(rows: list[Row], messages: int, pairs: int) -> str:
+    """The section of RESULTS.md for one store that runs."""
+    lines = _table(
+        "A message store",
+        rows,
+        f"{messages:,} messages of {SIZE} bytes, {pairs} pairs, medians. Store, source and receiver share the cores.",
+    )
     kept_rows = [row for row in rows if row.name.startswith("kept")]
     text = "; ".join(f"{row.ours * 1e6 / SIZE:,.0f} ({row.name.split(',')[1].strip()})" for row in kept_rows)
-    lines += ["", f"Messages kept per second: {text}; the gate is 1,000,000."]
+    lines += [f"Messages kept per second: {text}; the gate is 1,000,000."]
     return "\n".join(
         [*lines, f"A message of {SIZE} bytes takes {SIZE + HEAD} bytes in the files; the rows count its payload."]
     )
 
 
+def section_of_several(rows: list[Row], messages: int, pairs: int) -> str:
+    """The section of RESULTS.md for several stores and a restart."""
+    load = os.getloadavg()[1]
+    lines = _table(
+        "Several message stores, and a restart",
+        rows,
+        f"{messages:,} messages of {SIZE} bytes for the last row, {pairs} pairs, medians. Load average {load:.1f}.",
+    )
+    lines += [
+        f"The stores of the first row have `--batch-time {store_quorum.STABLE_BATCH}` and sync on one disk. The small",
+        f"store has {SMALL_BYTES / 1e6:.0f} MB; its row is the time in which a source finds its store again. Three",
+        f"stores and three sources of the last row share {os.cpu_count()} cores and one disk.",
+    ]
+    return "\n".join(lines)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print the section, and put it into RESULTS.md."""
-    parser = argparse.ArgumentParser(description="Measure the message store; refresh its section of RESULTS.md.")
+    parser = argparse.ArgumentParser(description="Measure the message store; refresh its sections of RESULTS.md.")
     parser.add_argument("--messages", type=int, default=2_000_000, help="messages of a run (default: 2000000)")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of a row (default: 3)")
     parser.add_argument(
         "--dir", type=Path, default=Path(tempfile.gettempdir()), help="directory on the disk to measure"
     )
+    parser.add_argument("--section", choices=("store", "stores", "all"), default="all", help="what to measure")
     parser.add_argument("--dry", action="store_true", help="leave RESULTS.md as it is")
     parser.add_argument("--join", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.join:
         print(join_late(*given.join))
         return 0
-    text = section(measured(given.dir, given.messages, given.pairs), given.messages, given.pairs)
-    print(text)
-    if not given.dry:
-        put_section("store", text)
+    for name, measure, shown in (("store", measured, section), ("stores", several, section_of_several)):
+        if given.section in (name, "all"):
+            text = shown(measure(given.dir, given.messages, given.pairs), given.messages, given.pairs)
+            print(text, flush=True)
+            if not given.dry:
+                put_section(name, text)
     return 0
 
 

@@ -91,10 +91,13 @@ def test_the_boards_of_the_package_are_those_of_the_settings_file() -> None:
     assert boards() == list(BOARDS.values())
 
 
-def test_there_are_ten_boards_and_the_fleet_is_the_first() -> None:
+def test_there_are_eleven_boards_and_the_fleet_is_the_first() -> None:
     assert list(BOARDS) == [
         f"heliograph-{name}"
-        for name in ("fleet", "node", "topic", "receiver", "latency", "loss", "host", "store", "objectives", "monitor")
+        for name in (
+            *("fleet", "node", "topic", "receiver", "latency", "loss", "host"),
+            *("store", "stability", "objectives", "monitor"),
+        )
     ]
     assert len({board["title"] for board in BOARDS.values()}) == len(BOARDS)
 

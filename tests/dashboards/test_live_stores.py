@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.dashboards.live.app import create, page_at
 from heliograph.dashboards.live.figures import stores as charts
-from heliograph.dashboards.live.keeping import Judged, Keeping, KeptStream, judged, keeping
+from heliograph.dashboards.live.keeping import Judged, Keeping, KeptStream, Stability, Subscribed, judged, keeping
 from heliograph.dashboards.live.pages import stores
 from heliograph.dashboards.live.pages.stores import Choice, choice, parts
 from heliograph.dashboards.live.series import Point
@@ -110,11 +110,40 @@ def test_the_numbers_of_the_service_are_those_of_the_catalogue(running: Fleet) -
     assert (found.segments_removed, found.is_blocked) == (6, True)
 
 
+def test_a_store_has_its_subscriptions_and_the_stability_of_its_streams(running: Fleet) -> None:
+    (found,) = running.store.view.keeping.values()
+    (one,) = found.subscriptions
+    assert (one.name, one.topic, one.stream, one.next_message, one.waiting) == (
+        *("desk-1", "PRICES.A", STREAM),
+        *(13 * 4000 - 250, 230),
+    )
+    assert (one.progress, one.saved_seconds) == (4000.0, pytest.approx(0.1, abs=0.01))
+    quorum = found.streams[STREAM].stability
+    assert quorum is not None
+    assert (quorum.source, quorum.present, quorum.required, quorum.messages) == ("feed", 1, 1, 400)
+    assert (quorum.bytes, quorum.limit_messages, quorum.limit_bytes) == (96_000, 50_000, 16 << 20)
+    assert quorum.times["p50"] == pytest.approx(9_000_000, rel=0.06)
+
+
+def test_a_subscription_has_no_progress_before_the_second_snapshot_and_lags_come_first(running: Fleet) -> None:
+    newer = running.sample()
+    (found,) = keeping(None, newer, running.store.view.rows).values()
+    assert [one.progress for one in found.subscriptions] == [0.0]
+    bravo = next(one for one in newer.instances if one.name == "bravo")
+    (own,) = bravo.of("store_subscription")
+    late = replace(own, labels={**own.labels, "subscription": "late"}, values={**own.values, "messages_waiting": 999})
+    gone = replace(own, labels={**own.labels, "subscription": "gone"}, live=False)
+    instances = [replace(one, objects=(*one.objects, late, gone)) if one is bravo else one for one in newer.instances]
+    (found,) = keeping(None, replace(newer, instances=tuple(instances)), running.store.view.rows).values()
+    assert [one.name for one in found.subscriptions] == ["late", "desk-1"]
+
+
 def test_a_store_whose_source_is_out_of_reach_has_no_lag_in_messages(running: Fleet) -> None:
     newer = running.sample()
     alone = replace(newer, instances=tuple(one for one in newer.instances if one.name != "feed"))
     (found,) = keeping(None, alone, running.store.view.rows).values()
     assert (found.behind, found.streams[STREAM].behind) == (None, None)
+    assert found.streams[STREAM].stability is None
 
 
 def test_a_killed_run_of_the_same_name_does_not_hide_the_store(running: Fleet) -> None:
@@ -225,6 +254,24 @@ def test_each_chart_has_lines_and_a_table(running: Fleet) -> None:
     assert "write 19.0 µs 50.0 µs 100 µs fsync 380 µs 1.00 ms" in text(found["st-times-twin"])
     assert f"{STREAM} 10.0 k 130,000 28 0 20 20 130 k 24.8 MiB 0" in text(found["st-streams"])
     assert "/var/lib/heliograph/store batch 2" in text(found["st-files"])
+
+
+def test_subscriptions_and_stability_are_tables_and_a_lost_quorum_is_loud(running: Fleet) -> None:
+    found = parts(running.store.view, Choice("bravo"))
+    assert f"desk-1 PRICES.A {STREAM} 51,750 230 4,000 0.1 s ago" in text(found["st-subscriptions"])
+    assert f"{STREAM} feed 1 of 1" in text(found["st-stability"])
+    assert "400 50.0 k 93.8 KiB 16.0 MiB" in text(found["st-stability"])
+    (bravo,) = running.store.view.keeping.values()
+    many = [Subscribed(f"desk-{i}", "T", STREAM) for i in range(41)]
+    streams = {STREAM: KeptStream(stability=Stability("feed", present=1, required=2))}
+    view = with_stores(running.store.view, {"bravo": replace(bravo, subscriptions=many, streams=streams)})
+    found = parts(view, Choice("bravo"))
+    assert text(found["st-subscriptions"]).endswith("and 1 more")
+    loud = [text(item) for item in found["st-stability"]._traverse() if "loud" in str(getattr(item, "className", ""))]
+    assert loud == ["1 of 2"]
+    empty = parts(with_stores(running.store.view, {"bravo": SOUND}), Choice("bravo"))
+    assert text(empty["st-subscriptions"]) == "It keeps no durable subscription."
+    assert text(empty["st-stability"]) == "No source in reach asks for acknowledgements."
 
 
 def test_without_a_store_the_page_says_so(fleet: Fleet) -> None:

@@ -31,6 +31,8 @@ SETTINGS = load(DEPLOY / "alerts.toml")
 _GROUPS = yaml.safe_load(prometheus(SETTINGS))["groups"]
 _RULES: list[dict[str, Any]] = [rule for group in _GROUPS for rule in group["rules"]]
 ALERTS = {rule["alert"]: rule for rule in _RULES if "alert" in rule}
+OF_QUORUMS = {"QuorumLost", "StabilitySlow", "UnstableAtLimit", "SubscriptionBehind"}
+"""Alerts that lead to the board of stability and subscriptions."""
 RECORDS = {rule["record"] for rule in _RULES if "record" in rule}
 CASES = alert_cases.load()
 FIRST_SIX = {
@@ -115,7 +117,8 @@ def test_an_alert_leads_to_the_dashboard_and_sets_its_variables(alert: Mapping[s
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     used = set(re.findall(r"var-(\w+)=", link))
     assert used <= variables
-    board = "store" if alert["alert"].startswith("HeliographStore") else min(used, default="fleet")
+    name = alert["alert"].removeprefix(PREFIX)
+    board = "stability" if name in OF_QUORUMS else "store" if name.startswith("Store") else min(used, default="fleet")
     assert uid == f"heliograph-{board}"
     firing = [
         one for case in CASES[alert["alert"].removeprefix(PREFIX)] for found in case["at"].values() for one in found

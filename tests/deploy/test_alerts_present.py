@@ -90,7 +90,7 @@ def test_every_rule_has_a_state_and_a_value_or_a_reason(present: Present, judgem
         "UnrecoverableLoss",
     }
     assert states[State.PENDING] == {"DetailLeftOn", "NakRatioHigh", "ReceiverIsolated", "ReconciliationResidual"}
-    assert states[State.EMPTY] == {"HostHiccupHigh", "JitterAboveHost", "StabilitySlow"}
+    assert states[State.EMPTY] == {"HostHiccupHigh", "JitterAboveHost"}
     assert "HeliographHostHiccupHigh" not in judgement.seen, "the fleet has no such object"
     assert "HeliographJitterAboveHost" in judgement.seen
     assert all(rule.comparison or rule.severity == "none" for rule in present.rules)

@@ -77,7 +77,7 @@ def test_every_family_of_the_catalogue_that_the_fleet_has_arrived_with_its_kind(
     metadata = {name: rows[0] for name, rows in server.get("metadata").items() if name.startswith("heliograph_")}
     for scope in catalogue.scopes().values():
         for statistic in scope.statistics:
-            if statistic.kind != "histogram" and scope.name != "follower":  # nobody in the fleet follows stores
+            if statistic.kind != "histogram":
                 counter = statistic.kind == "counter"
                 # Prometheus asks for OpenMetrics, where a counter's family is called without the suffix.
                 name = names.metric(statistic).removesuffix("_total" if counter else "")

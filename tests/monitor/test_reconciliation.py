@@ -47,8 +47,7 @@ def changed(snapshot: Snapshot, instance: str, scope: str, **values: int | None)
 
 def test_every_sum_of_every_object_is_there_and_balances(fleet: Snapshot) -> None:
     rows = reconciliation.accounts(fleet)
-    wanted = {(one.scope, one.name) for one in catalogue.identities()}
-    assert {(row.scope, row.identity) for row in rows} == wanted - {("follower", "messages")}  # no such receiver here
+    assert {(row.scope, row.identity) for row in rows} == {(one.scope, one.name) for one in catalogue.identities()}
     assert [row for row in rows if row.residual] == []
     assert sum(row.scope == "receiver" for row in rows) == 2 * len(RECEIVERS) * len(TOPICS)
     assert set(reconciliation.worst(fleet.instances).values()) == {0}

@@ -6,7 +6,7 @@ import contextlib
 import io
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,18 @@ from tests.stores import read
 from .processes import Command, Commands, Failed, until
 from .publishing import Publisher, body
 
-__all__ = ["PARTS", "Limits", "in_two", "kills", "seams", "victims"]
+__all__ = [
+    "RATE",
+    "TOPIC",
+    "Limits",
+    "endpoint_of",
+    "held_by",
+    "kills",
+    "must",
+    "seams",
+    "verify",
+    "victims",
+]
 
 TOPIC = "ORDERS"
 LIST = 256
@@ -59,11 +70,15 @@ class Limits:
                 print(f"  {self.name}: {number + 1} of {self.count}, {took:.0f} s", flush=True)
 
 
-def _endpoint(chance: random.Random) -> str:
+def endpoint_of(chance: random.Random) -> str:
+    """A group and a port that nobody else uses."""
     return f"rmm://239.193.{chance.randrange(1, 250)}.{chance.randrange(1, 250)}:{free_port()}?interface=127.0.0.1"
 
 
-def _must(is_so: bool, text: str) -> None:
+def must(is_so: bool, text: str) -> None:
+    """Raises:
+    Failed: It is not so.
+    """
     if not is_so:
         raise Failed(text)
 
@@ -73,7 +88,7 @@ def kills(limits: Limits, folder: Path) -> str:
 
     A third of the kills come at a random time after the start, the others at one after the first message.
     """
-    endpoint, port = _endpoint(limits.chance), free_port()
+    endpoint, port = endpoint_of(limits.chance), free_port()
     store, address = folder / "store", f"store://127.0.0.1:{port}"
     due = number = repeats = most = idle = 0
     with Commands(folder) as commands, Instance(name="source") as source:
@@ -84,19 +99,19 @@ def kills(limits: Limits, folder: Path) -> str:
         def taken(command: Command, what: str) -> int:
             """Messages that came again; -1: none came at all."""
             nonlocal due
-            _must(not command.errors(), f"{what}: {command}")
+            must(not command.errors(), f"{what}: {command}")
             data = command.output.read_bytes() if command.output.exists() else b""
             numbers = [int(line) for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
             again = -1
             if numbers:
                 first, last = numbers[0], numbers[-1]
-                _must(max(0, due - LIST) <= first <= due, f"{what}: begins with {first}, due is {due}")
-                _must(numbers == list(range(first, last + 1)), f"{what}: gap or duplicate from {first} to {last}")
+                must(max(0, due - LIST) <= first <= due, f"{what}: begins with {first}, due is {due}")
+                must(numbers == list(range(first, last + 1)), f"{what}: gap or duplicate from {first} to {last}")
                 again = due - first
                 due = last + 1
             for one in subscriptions(store):
                 saved = one.positions.get(transmitter.stream, 0)
-                _must(max(0, due - LIST) <= saved <= due, f"{what}: {saved} is saved, {due} messages were printed")
+                must(max(0, due - LIST) <= saved <= due, f"{what}: {saved} is saved, {due} messages were printed")
             commands.forget(command)
             return again
 
@@ -117,8 +132,8 @@ def kills(limits: Limits, folder: Path) -> str:
             command = commands.start(*words, "--timeout", "2")
             command.wait(CATCH_UP_SECONDS)
             taken(command, "at the end")
-            _must(due == publisher.sent, f"{due} of {publisher.sent} messages were printed")
-        _must(read_numbers(store) == list(range(due)), "the store does not have each message once")
+            must(due == publisher.sent, f"{due} of {publisher.sent} messages were printed")
+        must(read_numbers(store) == list(range(due)), "the store does not have each message once")
     return (
         f"{number + 1} kills, {due:,} messages; {repeats} times messages came again, at most {most}; "
         f"{idle} times the kill came before the first message"
@@ -128,20 +143,20 @@ def kills(limits: Limits, folder: Path) -> str:
 def read_numbers(folder: Path) -> list[int]:
     """The numbers of the messages of a store, read independently."""
     messages = read(folder)
-    _must(all(one.payload == body(one.number) for one in messages), f"{folder.name}: a payload is another's")
+    must(all(one.payload == body(one.number) for one in messages), f"{folder.name}: a payload is another's")
     return [one.number for one in messages]
 
 
-def _verify(folder: Path) -> None:
-    """`heliograph store verify` finds nothing."""
+def verify(folder: Path) -> None:
+    """`heliograph store verify` must find nothing."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         code = main(["store", "verify", str(folder)])
-    _must(code == 0, f"verify of {folder.name} says: {out.getvalue()}")
+    must(code == 0, f"verify of {folder.name} says: {out.getvalue()}")
 
 
 def victims(limits: Limits, folder: Path) -> str:
     """Three stores and a quorum of two, one killed at a time: publishing goes on, two have what is acknowledged."""
-    endpoint = _endpoint(limits.chance)
+    endpoint = endpoint_of(limits.chance)
     folders = [folder / name for name in ("one", "two", "three")]
     checked, number, longest = 0, 0, 0.0
     with Commands(folder) as commands, Instance(name="source") as source:
@@ -154,30 +169,30 @@ def victims(limits: Limits, folder: Path) -> str:
                 victim = limits.chance.randrange(3)
                 stores[victim].kill()
                 acked, sent = publisher.acked(2), publisher.sent
-                _verify(folders[victim])
-                checked = in_two(folders, transmitter.stream, checked, acked, f"victim {number}")
+                verify(folders[victim])
+                checked = held_by(2, folders, transmitter.stream, checked, acked, f"victim {number}")
                 longest = max(longest, _goes_on(publisher, sent, f"victim {number}"))
                 time.sleep(limits.chance.uniform(0.0, 0.2))
                 commands.forget(stores[victim])
                 stores[victim] = commands.serve(folders[victim], endpoint, TOPIC)
                 for one in folders:  # they are being written
-                    _verify(one)
+                    verify(one)
             publisher.stop()
             transmitter.wait_acked(2, timeout=60)
             sent = publisher.sent
         for command in stores:
             command.kill()
-        in_two(folders, transmitter.stream, 0, sent, "at the end")
+        held_by(2, folders, transmitter.stream, 0, sent, "at the end")
         for one in folders:
-            _verify(one)
+            verify(one)
             commands.serve(one, endpoint, TOPIC).end()  # cuts off an incomplete end
-            _verify(one)
+            verify(one)
         held = [read_numbers(one) for one in folders]
         for one, numbers in zip(folders, held, strict=True):
-            _must(numbers == sorted(set(numbers)), f"{one.name}: a message is there twice, or not in order")
+            must(numbers == sorted(set(numbers)), f"{one.name}: a message is there twice, or not in order")
         for taken in range(3):
             rest = set().union(*(numbers for i, numbers in enumerate(held) if i != taken))
-            _must(rest == set(range(sent)), f"without {folders[taken].name}: {sorted(set(range(sent)) - rest)[:10]}")
+            must(rest == set(range(sent)), f"without {folders[taken].name}: {sorted(set(range(sent)) - rest)[:10]}")
     missing = ", ".join(f"{sent - len(numbers):,}" for numbers in held)
     return (
         f"{number + 1} victims, {sent:,} messages; the longest wait for a message from after the kill to be "
@@ -190,17 +205,21 @@ def _goes_on(publisher: Publisher, sent: int, what: str) -> float:
     return until(lambda: publisher.acked(2) > sent, f"{what}: publishing goes on")
 
 
-def in_two(folders: list[Path], stream: str, first: int, until_number: int, what: str) -> int:
-    """Each message from `first` to before `until_number` is in two stores; returns `until_number`."""
+def held_by(least: int, folders: Sequence[Path], stream: str, first: int, until_number: int, what: str) -> int:
+    """Each message from `first` to before `until_number` must be in `least` of the stores, with its payload.
+
+    Returns `until_number`.
+    """
     if until_number <= first:
         return first
     counts = [0] * (until_number - first)
     for folder in folders:
         if stream in reader.streams(folder):
             for message in reader.read(folder, stream, by="number", first=first, last=until_number - 1, topic=TOPIC):
+                must(message.data == body(message.number), f"{what}: {folder.name} has another {message.number}")
                 counts[message.number - first] += 1
-    few = [first + at for at, count in enumerate(counts) if count < 2]
-    _must(not few, f"{what}: {len(few)} acknowledged messages are in less than two stores: {few[:10]}")
+    few = [first + at for at, count in enumerate(counts) if count < least]
+    must(not few, f"{what}: {len(few)} acknowledged messages are in less than {least} stores: {few[:10]}")
     return until_number
 
 
@@ -227,7 +246,7 @@ class _Place:
     """A source that publishes, its store, and a desk where subscribers join."""
 
     def __init__(self, commands: Commands, store: Path, chance: random.Random, parts: ExitStack) -> None:
-        self._endpoint, port = _endpoint(chance), free_port()
+        self._endpoint, port = endpoint_of(chance), free_port()
         self._stores = (str(store), f"store://127.0.0.1:{port}")
         self._desk = parts.enter_context(Instance(name="desk"))
         source = parts.enter_context(Instance(name="source"))
@@ -251,16 +270,13 @@ class _Place:
             follower = StoreFollower(store, receiver, positions={stream: begin} if begin else None)
             while lived < wanted:
                 taken = follower.receive(timeout=10, limit=chance.choice([7, 256, 1000]))
-                _must(bool(taken), f"{what}: nothing comes after {due - 1}")
+                must(bool(taken), f"{what}: nothing comes after {due - 1}")
                 for one in taken:
-                    _must(one.number == due, f"{what}: {one.number} comes instead of {due}")
-                    _must(one.data == body(due), f"{what}: the payload of {due} is {one.data[:40]!r}")
+                    must(one.number == due, f"{what}: {one.number} comes instead of {due}")
+                    must(one.data == body(due), f"{what}: the payload of {due} is {one.data[:40]!r}")
                     due += 1
                 came = sum(hasattr(one, "position") for one in taken)
                 stored, lived = stored + came, lived + len(taken) - came
-            _must(not follower.losses(), f"{what}: reports a loss")
-            _must(follower.positions() == {stream: due}, f"{what}: positions {follower.positions()}, due is {due}")
+            must(not follower.losses(), f"{what}: reports a loss")
+            must(follower.positions() == {stream: due}, f"{what}: positions {follower.positions()}, due is {due}")
         return stored, lived
-
-
-PARTS = {"kills": kills, "victims": victims, "seams": seams}

@@ -34,7 +34,7 @@ _IMPORTED = [
     "heliograph.engine.store.server",
     "heliograph.engine.store.subscriptions",
     "heliograph.monitor.cli",
-    "tests.soak.parts",
+    "tests.soak.quorum",
 ]
 
 

@@ -1,11 +1,12 @@
 """Long runs of message stores under kills and joins.
 
-    python -m tests.soak.run --kills 1000 --victims 200 --seams 1000 --seconds 600 --seed 11
+    python -m tests.soak.run --kills 1000 --victims 200 --quorum 200 --seams 1000 --seconds 600 --seed 11
 
 Kills: a durable subscriber (`heliograph sub --store --subscription`) is killed at random points under continuous
-publishing. Victims: of three stores and a quorum of two, one is killed under load and started again. Seams: late
-joiners on real sockets. Exit code: 0 when all that must hold does, 1 otherwise; then the files are kept. Ctrl-C leaves
-nothing behind.
+publishing. Victims: of three stores and a quorum of two, one is killed under load and started again. Quorum: the same
+with acks_from=stores: stability goes on, and the survivors have what was stable. Seams: late joiners on real sockets.
+A part that runs in full refreshes its section of tests/bench/RESULTS.md. Exit code: 0 when all that must hold does, 1
+otherwise; then the files are kept. Ctrl-C leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from types import FrameType
 
 from heliograph.engine import Error
-from tests.soak.parts import PARTS, Limits
+from tests.bench import report
+from tests.soak.parts import Limits, kills, seams, victims
 from tests.soak.processes import Failed
+from tests.soak.quorum import quorum
 
-COUNTS = {"kills": 1000, "victims": 200, "seams": 1000}
+PARTS = {"kills": kills, "victims": victims, "quorum": quorum, "seams": seams}
+COUNTS = {"kills": 1000, "victims": 200, "quorum": 200, "seams": 1000}
 
 
 def main() -> int:
@@ -37,6 +42,7 @@ def main() -> int:
         "--seconds", type=float, default=math.inf, help="begin no round of a part later (default: no limit)"
     )
     parser.add_argument("--seed", type=int, default=None, help="default: another every time")
+    parser.add_argument("--results", type=Path, default=report.RESULTS, help="file of the results")
     args = parser.parse_args()
     seed = random.SystemRandom().getrandbits(32) if args.seed is None else args.seed
     print(f"soak of stores: seed {seed}", flush=True)
@@ -49,7 +55,12 @@ def main() -> int:
                 continue
             began = time.monotonic()
             said = part(Limits(name, count, args.seconds, random.Random(f"{seed} {name}")), folder / name)
-            print(f"{said}. {time.monotonic() - began:.0f} s, seed {seed}.", flush=True)
+            said += f". It took {time.monotonic() - began:.0f} s; seed {seed}."
+            print(said, flush=True)
+            if count >= COUNTS[name] and args.seconds == math.inf:
+                facts = report.machine()
+                head = f"## Stores in the long run: {name}\n\n`make soak-store`, {facts['date']}, {facts['processor']}."
+                report.put_section(f"soak-store-{name}", f"{head}\n{textwrap.fill(said, 120)}", args.results)
     except (Failed, Error) as error:
         is_kept = True
         print(f"FAILED: {error} (seed {seed}; files in {folder})", flush=True)

@@ -16,8 +16,10 @@ import pytest
 from tests.faults.house import TOP
 from tests.stores import Kept, write_store
 
-from .parts import Limits, in_two, victims
+from .parts import Limits, held_by, victims
 from .processes import Failed, until
+from .quorum import quorum
+from .run import PARTS
 
 STREAM = "a1b2c3d4e5f6:7500"
 
@@ -41,13 +43,19 @@ def test_stores_that_are_killed_and_return_hold_the_quorum(tmp_path: Path) -> No
     assert said.startswith(tuple(f"{count} victims, " for count in range(1, 5))), seed
 
 
+def test_what_a_quorum_calls_stable_survives_any_one_store(tmp_path: Path) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    said = quorum(Limits("quorum", 3, 60.0, random.Random(seed)), tmp_path / "quorum")
+    assert said.startswith(tuple(f"{count} losses of a store, " for count in range(1, 4))), (seed, said)
+
+
 def test_a_message_that_one_store_alone_has_is_seen(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for folder, numbers in zip(folders, ([0, 1, 2], [0, 1], [1]), strict=True):
         write_store(folder, [Kept("ORDERS", 0, n, n + 1, n + 1, 0, b"%d" % n) for n in numbers])
-    assert in_two(folders, STREAM, 0, 2, "both") == 2
-    with pytest.raises(Failed, match=r"last: 1 acknowledged messages are in less than two stores: \[2\]"):
-        in_two(folders, STREAM, 0, 3, "last")
+    assert held_by(2, folders, STREAM, 0, 2, "both") == 2
+    with pytest.raises(Failed, match=r"last: 1 acknowledged messages are in less than 2 stores: \[2\]"):
+        held_by(2, folders, STREAM, 0, 3, "last")
 
 
 @pytest.fixture
@@ -59,8 +67,8 @@ def temporary() -> Iterator[Path]:
 
 @pytest.mark.parametrize("part", ["kills", "victims", "seams"])
 def test_ctrl_c_leaves_nothing_behind(part: str, tmp_path: Path, temporary: Path) -> None:
-    words = [sys.executable, "-m", "tests.soak.run"]
-    words += [word for name in ("kills", "victims", "seams") for word in (f"--{name}", "500" if name == part else "0")]
+    words = [sys.executable, "-m", "tests.soak.run", "--results", str(tmp_path / "results")]
+    words += [word for name in PARTS for word in (f"--{name}", "500" if name == part else "0")]
     with (tmp_path / "said").open("w") as said:
         run = subprocess.Popen(
             words, cwd=TOP, env={**os.environ, "TMPDIR": str(temporary)}, stdout=said, stderr=subprocess.STDOUT

@@ -20,6 +20,7 @@ from heliograph.dashboards.grafana.boards import (
     node,
     objectives,
     receiver,
+    stability,
     store,
     topic,
 )
@@ -33,7 +34,7 @@ __all__ = ["boards", "text"]
 
 _SCHEMA = 39
 """Grafana 10 to 12 read this schema; newer releases migrate it."""
-_BOARDS = (fleet, node, topic, receiver, latency, loss, host, store, objectives, monitor)
+_BOARDS = (fleet, node, topic, receiver, latency, loss, host, store, stability, objectives, monitor)
 _WINDOW = "1m"
 _ACTIONS = "pace|shed|suspend_naks|suspend|expel|resume|readmit"
 

@@ -1,4 +1,4 @@
-"""The page of the message stores: all of them, worst first, and the streams, files and service of one."""
+"""The page of the message stores: all, worst first; of one its streams, stability, subscriptions, files and service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any
 from dash import html
 
 from heliograph.dashboards.live.figures.stores import behind, disk, file_times, kept
-from heliograph.dashboards.live.keeping import QUANTILES, Judged, Keeping, KeptStream, Times, judged
+from heliograph.dashboards.live.keeping import (
+    QUANTILES,
+    Judged,
+    Keeping,
+    KeptStream,
+    Stability,
+    Subscribed,
+    Times,
+    judged,
+)
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
@@ -46,6 +55,8 @@ PLACES: Mapping[str, str] = {
     **dict.fromkeys(_CHARTS, "figure"),
     **{f"{place}-twin": "children" for place in _CHARTS},
     "st-streams": "children",
+    "st-stability": "children",
+    "st-subscriptions": "children",
     "st-files": "children",
     "st-service": "children",
     "st-events": "children",
@@ -120,6 +131,8 @@ def parts(view: View, chosen: Choice) -> dict[str, Any]:
         "st-disk": disk(view.points, name),
         "st-disk-twin": _disk_twin(view, name),
         "st-streams": _streams(found),
+        "st-stability": _stability(found),
+        "st-subscriptions": _subscriptions(found),
         "st-files": _files(found, state) if own else _nothing(),
         "st-service": _service(found) if own else _nothing(),
         "st-events": tables.events(_with_events(view, name)),
@@ -150,6 +163,8 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
                 [chart(place, title, note, found) for place, (title, note) in _CHARTS.items()], className="charts"
             ),
             card("Streams", "that the store keeps; those furthest behind first", _div(found, "st-streams")),
+            card("Stability", "of these streams, as their sources see it", _div(found, "st-stability")),
+            card("Durable subscriptions", "of the store; furthest behind first", _div(found, "st-subscriptions")),
             card("Files and disk", "of the store", _div(found, "st-files")),
             card("Service", "subscribers that read from the store now", _div(found, "st-service")),
             card(
@@ -266,11 +281,7 @@ def _streams(found: Keeping) -> html.Div:
     ordered = sorted(found.streams.items(), key=lambda item: (-(item[1].behind or 0), -item[1].kept, item[0]))
     if not ordered:
         return html.Div(html.P("It keeps no stream at present.", className="nothing"))
-    rows = [_stream(stream, one) for stream, one in ordered[:_MOST_ROWS]]
-    body: list[Any] = [table(heads, rows, "Streams of the store")]
-    if len(ordered) > _MOST_ROWS:
-        body.append(html.P(f"and {len(ordered) - _MOST_ROWS} more", className="more"))
-    return html.Div(body)
+    return _rows(heads, [_stream(stream, one) for stream, one in ordered], "Streams of the store")
 
 
 def _stream(stream: str, one: KeptStream) -> html.Tr:
@@ -291,6 +302,76 @@ def _stream(stream: str, one: KeptStream) -> html.Tr:
             cell(numbers.latency(one.durable_times.get("p99")), "n"),
         ]
     )
+
+
+def _stability(found: Keeping) -> html.Div:
+    heads = (
+        ("Stream", ""),
+        ("Source", ""),
+        ("Quorum", "n"),
+        ("Stable p50", "n"),
+        ("p99", "n"),
+        ("Not stable", "n"),
+        ("Limit", "n"),
+        ("Bytes", "n"),
+        ("Limit", "n"),
+    )
+    known = [(stream, one.stability) for stream, one in sorted(found.streams.items()) if one.stability is not None]
+    if not known:
+        return html.Div(html.P("No source in reach asks for acknowledgements.", className="nothing"))
+    return _rows(heads, [_stable(stream, one) for stream, one in known], "Stability of the streams")
+
+
+def _stable(stream: str, one: Stability) -> html.Tr:
+    lost = one.present < one.required
+    return html.Tr(
+        [
+            html.Td(of_stream(stream)),
+            cell(one.source),
+            cell(f"{one.present} of {one.required}", "n loud" if lost else "n"),
+            *(cell(numbers.latency(one.times.get(name)), "n") for name in ("p50", "p99")),
+            cell(numbers.count(one.messages), "n"),
+            cell(numbers.count(one.limit_messages) if one.limit_messages else numbers.NONE, "n"),
+            cell(numbers.size(one.bytes), "n"),
+            cell(numbers.size(one.limit_bytes) if one.limit_bytes else numbers.NONE, "n"),
+        ]
+    )
+
+
+def _subscriptions(found: Keeping) -> html.Div:
+    heads = (
+        ("Subscription", ""),
+        ("Topic", ""),
+        ("Stream", ""),
+        ("Next", "n"),
+        ("Waiting", "n"),
+        ("Progress/s", "n"),
+        ("Saved", "n"),
+    )
+    if not found.subscriptions:
+        return html.Div(html.P("It keeps no durable subscription.", className="nothing"))
+    return _rows(heads, [_subscribed(one) for one in found.subscriptions], "Durable subscriptions of the store")
+
+
+def _subscribed(one: Subscribed) -> html.Tr:
+    return html.Tr(
+        [
+            cell(one.name),
+            cell(one.topic),
+            html.Td(of_stream(one.stream)),
+            cell(f"{one.next_message:,}", "n"),
+            cell(numbers.count(one.waiting), "n"),
+            cell(numbers.rate(one.progress), "n"),
+            cell(f"{numbers.seconds(one.saved_seconds)} ago", "n"),
+        ]
+    )
+
+
+def _rows(heads: Sequence[tuple[str, str]], rows: Sequence[html.Tr], caption: str) -> html.Div:
+    body: list[Any] = [table(heads, list(rows[:_MOST_ROWS]), caption)]
+    if len(rows) > _MOST_ROWS:
+        body.append(html.P(f"and {len(rows) - _MOST_ROWS} more", className="more"))
+    return html.Div(body)
 
 
 def _files(found: Keeping, state: Judged) -> html.Div:

@@ -19,9 +19,10 @@ typedef enum helio_scope {
     HELIO_SCOPE_STORE = 10,
     HELIO_SCOPE_STORE_STREAM = 11,
     HELIO_SCOPE_FOLLOWER = 14,
+    HELIO_SCOPE_STORE_SUBSCRIPTION = 15,
 } helio_scope;
 
-enum { HELIO_SCOPES_END = 15 };
+enum { HELIO_SCOPES_END = 16 };
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
@@ -36,7 +37,8 @@ enum { HELIO_SCOPES_END = 15 };
     X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has occurred.") \
     X(STORE, store, 10, "instance", "directory,fsync", "A message store: the files that an instance keeps messages in.") \
     X(STORE_STREAM, store_stream, 11, "instance,stream", "", "A stream that a message store keeps.") \
-    X(FOLLOWER, follower, 14, "instance,topic,stream,subscription", "", "A topic of one stream that a receiver takes from stores too (options recover, join=store and durable).")
+    X(FOLLOWER, follower, 14, "instance,topic,stream,subscription", "", "A topic of one stream that a receiver takes from stores too (options recover, join=store and durable).") \
+    X(STORE_SUBSCRIPTION, store_subscription, 15, "instance,topic,stream,subscription", "", "A durable subscription that a message store keeps, in one stream.")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INSTANCE(X) \
@@ -1080,6 +1082,24 @@ typedef struct helio_follower_stats {
 
 enum { /* indexes of a follower's histograms */
     HELIO_FOLLOWER_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_STORE_SUBSCRIPTION(X) \
+    X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message of the subscription, as saved last.") \
+    X(messages_waiting, GAUGE, "messages", 0, "messages_waiting", "", "", "Lag of the subscription: message numbers from next_message to the newest message of the topic that the store has.") \
+    X(last_saved, GAUGE, "nanoseconds", 0, "last_saved", "", "", "Wall clock time when the subscription was saved last, since 1970, by the clock of the subscriber.")
+
+/* A durable subscription that a message store keeps, in one stream. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_store_subscription_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t next_message;
+    _Atomic uint64_t messages_waiting;
+    _Atomic uint64_t last_saved;
+} helio_store_subscription_stats;
+
+enum { /* indexes of a store_subscription's histograms */
+    HELIO_STORE_SUBSCRIPTION_HISTOGRAMS
 };
 
 /* Features of an object, without which some of its cells do not apply. */

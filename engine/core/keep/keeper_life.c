@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "io/kernel_clock.h"
 #include "keep/keeper_ahead.h"
+#include "keep/keeper_subscriptions.h"
 #include "store/files.h"
 
 #define TEND_NS HELIO_SECOND
@@ -165,6 +166,7 @@ int helio_keeper_close(helio_keeper *keeper, helio_keeper_counts *last) {
         helio_keeper_unpublish(keeper, stream);
         free(stream);
     }
+    helio_keeper_free_subscriptions(keeper);
     helio_keeper_close_ahead(keeper);
     const int closing_ahead = helio_store_close(keeper->ahead);
     const int closing = helio_store_close(keeper->store);

@@ -17,6 +17,8 @@ enum {
     HELIO_KEEPER_TIMINGS = 256,
     /* Events about holes that wait to be reported. */
     HELIO_KEEPER_REPORTS = 64,
+    /* Positions of durable subscriptions that are shown. */
+    HELIO_KEEPER_SUBSCRIPTIONS = 256,
 };
 
 /* A stream that the store keeps. */
@@ -149,6 +151,8 @@ struct helio_keeper {
     int64_t blocked_ns, retry_ns, tended_ns, swept_ns, published_ns;
     uint64_t disk_bytes, disk_free_bytes;
     helio_keeper_service service;
+    /* keep/keeper_subscriptions.h */
+    struct helio_shown_subscription *subscriptions;
     bool has_peers;
     char *ahead_path;
     /* In ahead_path; NULL: nothing has waited yet. */

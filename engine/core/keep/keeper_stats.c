@@ -2,6 +2,7 @@
  * hands its numbers over, ten times a second. */
 #include "base/error.h"
 #include "keep/keeper_parts.h"
+#include "keep/keeper_subscriptions.h"
 #include "runtime/instance.h"
 
 void helio_keeper_time(helio_keeper *keeper, helio_keeper_timing timing) {
@@ -159,6 +160,7 @@ static bool publish(helio_instance *instance, helio_command *command, helio_mome
     }
     if (!error) {
         show_store(keeper);
+        helio_keeper_publish_subscriptions(keeper, moment);
         record_timings(keeper);
         report(keeper, moment);
     }
@@ -179,6 +181,9 @@ typedef struct closing {
 static bool unpublish(helio_instance *instance, helio_command *command, helio_moment moment) {
     const closing *closing = command->context;
     helio_stats_close_object(instance->stats, closing->object, moment.wall_ns);
+    if (closing->object == &closing->keeper->object) {
+        helio_keeper_unpublish_subscriptions(closing->keeper, moment);
+    }
     command->result = 0;
     return true;
 }

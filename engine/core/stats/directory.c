@@ -69,6 +69,9 @@ static const helio_cell_shape store_cells[] = {HELIO_STATS_STORE(X)};
 #define RECORD helio_store_stream_stats
 static const helio_cell_shape store_stream_cells[] = {HELIO_STATS_STORE_STREAM(X)};
 #undef RECORD
+#define RECORD helio_store_subscription_stats
+static const helio_cell_shape store_subscription_cells[] = {HELIO_STATS_STORE_SUBSCRIPTION(X)};
+#undef RECORD
 #define RECORD helio_follower_stats
 static const helio_cell_shape follower_cells[] = {HELIO_STATS_FOLLOWER(X)};
 #undef RECORD
