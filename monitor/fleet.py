@@ -14,8 +14,9 @@ negative. `residual` is the number of unexplained messages; it is 0 for a correc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from heliograph.monitor.groups import groups_of
 from heliograph.monitor.joined import Cells, Receivers
 from heliograph.monitor.joining import Interval, relevant, value_of
 from heliograph.monitor.latency import percentiles
@@ -96,11 +97,7 @@ def receiver_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
 
 def worst_instances(rows: Iterable[ReceiverRow]) -> list[ReceiverRow]:
     """Return the worst row of each receiving instance, worst first."""
-    worst: dict[str, ReceiverRow] = {}
-    for row in rows:
-        if row.instance not in worst or row.badness > worst[row.instance].badness:
-            worst[row.instance] = row
-    return sorted(worst.values(), key=lambda row: (-row.badness, row.instance))
+    return list(groups_of(rows if isinstance(rows, Sequence) else list(rows), "instance").worst_rows())
 
 
 def transmitters(previous: Snapshot | None, current: Snapshot) -> list[TransmitterRow]:

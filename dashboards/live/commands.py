@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -21,6 +22,9 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.web import AllowedHosts, guarded, is_loopback
 
 __all__ = ["command"]
+
+_GARBAGE = 100_000
+"""New objects after which Python looks for cycles: a sample makes some for each receiver, and none is in a cycle."""
 
 _EXAMPLE = """\
 examples:
@@ -162,6 +166,7 @@ def _serve(args: argparse.Namespace) -> int:
             store.end()  # first, because the server waits for its streams
             raise SystemExit(0)
 
+        gc.set_threshold(_GARBAGE)
         store.start()
         alerts.start()
         try:

@@ -12,6 +12,7 @@ from heliograph.dashboards.live.store import Service, Status, View
 from heliograph.dashboards.words import BEHAVIOUR, CALM, HEALTH, Tone
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
+from heliograph.monitor.groups import groups_of, rows_of_instance
 from heliograph.monitor.model import Health
 
 __all__ = ["Verdict", "clause", "old", "troubled", "verdict"]
@@ -54,7 +55,7 @@ def verdict(view: View, status: Status) -> Verdict:
     bad = troubled(view.rows)
     gone = [row for row in view.instances if row.health in {Health.DEAD, Health.DAMAGED, Health.STALE}]
     silent = [row for row in gone if row.name not in {item.instance for item in bad}]
-    healthy = len({row.instance for row in view.rows}) - len(bad)
+    healthy = len(groups_of(view.rows, "instance")) - len(bad)
     if bad:
         tones = [BEHAVIOUR[row.behaviour].tone for row in bad] + [HEALTH[row.health].tone for row in silent]
         more = [f"{clause(row, view.rows)}: {row.reason}" for row in bad[1:_NAMED]]
@@ -111,8 +112,7 @@ def _well(view: View) -> Verdict:
 
 def clause(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
     """Return a clause such as ``slow is falling behind on PRICES.A and 3 other topics``."""
-    alike = [item for item in rows if item.instance == row.instance and item.behaviour is row.behaviour]
-    others = len(alike) - 1
+    others = sum(item.behaviour is row.behaviour for item in rows_of_instance(rows, row.instance)) - 1
     where = f" on {row.topic}" + (f" and {others} other topic{'s' * (others > 1)}" if others else "")
     return f"{row.instance} is {BEHAVIOUR[row.behaviour].text}{where}"
 
