@@ -24,6 +24,7 @@ from heliograph.dashboards.live.pages import (
     congestion,
     detail,
     fleet,
+    grid,
     history,
     incident,
     lab,
@@ -50,6 +51,7 @@ __all__ = ["create", "first_page", "followed", "page_at"]
 
 _SELECTIONS = {
     "": ("groups", "kind"),
+    "gr-": grid.CHOICES,
     "tp-": topic.CHOICES,
     "rx-": receiver.CHOICES,
     "cc-": congestion.CHOICES,
@@ -65,7 +67,7 @@ _SELECTIONS = {
 
 
 class _OfOne(NamedTuple):
-    """A page of one object: its module, the start of its ids, and what tells the store that somebody looks at it."""
+    """A page over the view alone: its module, the start of its ids, and what tells the store that it is in view."""
 
     page: Any
     prefix: str
@@ -73,6 +75,7 @@ class _OfOne(NamedTuple):
 
 
 _OF_ONE: Mapping[str, _OfOne] = {
+    "/grid": _OfOne(grid, "gr-"),
     "/topic": _OfOne(topic, "tp-"),
     "/receiver": _OfOne(receiver, "rx-", Store.need_stages),
     "/congestion": _OfOne(congestion, "cc-"),
@@ -278,6 +281,12 @@ def create(
     if control is not None:
         _add_control(app, control)
         add_levels(app, control)
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "first"),
+        Output("gr-page", "value"),
+        *(Input(name, "value") for name in grid.CHOICES if name != "gr-page"),
+        prevent_initial_call=True,
+    )
     for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value", allow_optional=True) for name in choices])
     return app

@@ -15,6 +15,7 @@ from tests.incidents import KEPT
 
 PAGES = {
     "": "state",
+    "grid?name=PRICES&sort=-lag_seconds": "gr-state",
     "alerts?alert=HeliographReceiverIsolated": "al-state",
     "topic?topic=PRICES.A": "tp-state",
     "receiver": "rx-state",

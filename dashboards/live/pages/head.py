@@ -15,6 +15,7 @@ __all__ = ["PAGES", "head", "notes", "stamp", "taken"]
 
 PAGES: Mapping[str, str] = {
     "/": "Fleet",
+    "/grid": "Grid",
     "/alerts": "Alerts",
     "/topic": "Topic",
     "/receiver": "Receiver",
