@@ -20,6 +20,7 @@ PAGES = {
     "topic?topic=PRICES.A": "tp-state",
     "receiver": "rx-state",
     "congestion": "cc-state",
+    "whatif": "wi-state",
     "stores": "st-state",
     "lab": "lab-state",
     "history": "hy-state",

@@ -17,7 +17,7 @@ from heliograph.dashboards.live.listing import Lines, Names, Window, Wish, numbe
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, of_topic, picker
+from heliograph.dashboards.live.pages.parts import badge, cell, entry, gauge, of_receiver, of_topic, picker
 from heliograph.dashboards.live.pages.verdict import old
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
@@ -449,20 +449,7 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
             html.Div(
                 [
                     picker("gr-of", "Rows", kinds, chosen.of, _SORTS[""].title),
-                    html.Div(
-                        [
-                            html.Label("Part of a name, or a pattern with * and ?", htmlFor="gr-name"),
-                            dcc.Input(
-                                id="gr-name",
-                                type="text",
-                                value=chosen.name,
-                                debounce=True,
-                                maxLength=_MOST_PATTERN,
-                                autoComplete="off",
-                            ),
-                        ],
-                        className="picker",
-                    ),
+                    entry("gr-name", "Part of a name", "or a pattern: desk-*", value=chosen.name, waits=True),
                     picker("gr-state", "State", states, chosen.state, "every state"),
                 ],
                 className="controls",

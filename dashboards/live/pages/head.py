@@ -20,6 +20,7 @@ PAGES: Mapping[str, str] = {
     "/topic": "Topic",
     "/receiver": "Receiver",
     "/congestion": "Congestion",
+    "/whatif": "What if",
     "/stores": "Stores",
     "/lab": "Latency lab",
     "/history": "History",

@@ -17,6 +17,7 @@ __all__ = [
     "card",
     "cell",
     "chart",
+    "entry",
     "gauge",
     "graph",
     "harmless",
@@ -133,6 +134,23 @@ def picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: s
     """A labelled list of choices; `empty` is shown without a choice."""
     box = dcc.Dropdown(id=place, options=list(options), value=value or None, placeholder=empty)
     return named(name, html.Label(name, htmlFor=place), box, kind="picker")
+
+
+def entry(place: str, name: str, example: str, kind: Any = "text", value: str = "", waits: bool = False) -> html.Div:
+    """A labelled field for text.
+
+    Args:
+        place: Id of the field.
+        name: Its label.
+        example: What is shown while it is empty.
+        kind: "text" or "password".
+        value: Its text.
+        waits: Whether it takes effect with Enter, or when it loses the focus; otherwise with each letter.
+    """
+    box = dcc.Input(
+        id=place, type=kind, placeholder=example, value=value, maxLength=256, autoComplete="off", debounce=waits
+    )
+    return html.Div([html.Label(name, htmlFor=place), box], className="picker")
 
 
 def named(name: str, *body: Any, kind: str) -> html.Div:
