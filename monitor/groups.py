@@ -144,7 +144,7 @@ class Groups:
         """Return the rows of a group, the worst first."""
         if (place := self._places.get(name)) is None:
             return []
-        places = np.flatnonzero(self._index == self._ranks[place])
+        places: list[int] = np.flatnonzero(self._index == self._ranks[place]).tolist()
         return self._rows.part(places) if isinstance(self._rows, Receivers) else [self._rows[n] for n in places]
 
     @cached_property
@@ -161,9 +161,11 @@ class Groups:
 
     @cached_property
     def _naks(self) -> Floats:
-        """Requests are of an instance and a stream, not of a topic."""
+        """Requests are of an instance and a stream: they count once in a group, for whatever topics."""
         streams, stream_of = numbered(column_of(self._rows, "stream"))
-        places = np.unique(self._index * max(1, len(streams)) + stream_of, return_index=True)[1]
+        instances, instance_of = labels_of(self._rows, "instance")
+        keys = (self._index * len(instances) + instance_of) * len(streams) + stream_of
+        places = np.unique(keys, return_index=True)[1]
         weights = vector_of(self._rows, "naks_per_s")[places]
         return self._added(self._index[places], weights)
 
