@@ -507,6 +507,7 @@ VECTORS: Mapping[str, Callable[[_Join], npt.NDArray[np.float64]]] = {
     "badness": _judged("badness"),
     "behaviour": _judged("behaviour"),
     "delivered_per_s": _increase("messages_delivered"),
+    "is_live": lambda join: np.array([item.live for item in join.items], np.float64),
     "is_new": lambda join: 1.0 - join.table["has_before"],
     "lag_messages": lambda join: join.table["in_flight"].astype(np.float64) + join.table["waiting"],
     "lag_seconds": _judged("lag_seconds"),
@@ -518,7 +519,7 @@ VECTORS: Mapping[str, Callable[[_Join], npt.NDArray[np.float64]]] = {
     "sent_per_s": lambda join: np.where(join.table["has_sender"], join.table["sent_per_s"], np.nan),
 }
 """Numbers of all receivers by the name of the attribute of a row; `behaviour` as the place in `behaviour.CLASSES`;
-`is_new` is 1 where the earlier snapshot lacks the receiver."""
+`is_live` is 0 where the receiver is closed; `is_new` is 1 where the earlier snapshot lacks it."""
 
 _COLUMNS: Mapping[str, Callable[[Receivers], Sequence[Any]]] = {
     "badness": lambda found: found._field("badness"),

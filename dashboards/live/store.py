@@ -298,7 +298,7 @@ class Store:
             rows=rows,
             known=known,
             streams=tuple(streams(before, now)),
-            transmitters=tuple(transmitters(before, now)),
+            transmitters=tuple(transmitters(before, now, rows)),
             losses=tuple(losses(now)),
             keeping=stores,
             raised=self._details.update(now),

@@ -52,9 +52,10 @@ def test_totals_from_columns_are_those_of_the_rows(kind: Kind, rows: Receivers) 
 def test_every_column_is_that_of_the_rows(rows: Receivers) -> None:
     plain: Sequence[ReceiverRow] = list(rows)
     for name in VECTORS:
-        if name != "is_new":
+        if not name.startswith("is_"):
             assert vector_of(rows, name) == pytest.approx(vector_of(plain, name), nan_ok=True), name
     assert not vector_of(rows, "is_new").any()
+    assert vector_of(rows, "is_live").all()
 
 
 def test_a_group_that_does_not_exist_has_no_rows(rows: Receivers) -> None:

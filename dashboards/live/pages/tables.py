@@ -19,7 +19,7 @@ from heliograph.monitor.model import Event
 
 __all__ = ["carried", "events", "instances", "receivers", "topics", "twin"]
 
-MOST_ROWS = 20
+MOST_ROWS = 15
 MOST_EVENTS = 60
 _SPARK_POINTS = 60
 
