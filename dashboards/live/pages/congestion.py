@@ -132,7 +132,8 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
                 [
                     "since the start of the stream; with all inputs in the decision log: ",
                     html.A(
-                        "what other options would have decided", href=f"/whatif?{urlencode({'log': chosen.stream})}"
+                        "what other options would have decided",
+                        href=f"/whatif?{urlencode({'log': chosen.stream}, errors='replace')}",
                     ),
                 ],
                 html.Div(found["cc-totals"], id="cc-totals"),
