@@ -14,8 +14,12 @@ negative. `residual` is the number of unexplained messages; it is 0 for a correc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
+from heliograph.monitor.groups import groups_of
 from heliograph.monitor.joined import Cells, Receivers
 from heliograph.monitor.joining import Interval, relevant, value_of
 from heliograph.monitor.latency import percentiles
@@ -96,21 +100,26 @@ def receiver_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
 
 def worst_instances(rows: Iterable[ReceiverRow]) -> list[ReceiverRow]:
     """Return the worst row of each receiving instance, worst first."""
-    worst: dict[str, ReceiverRow] = {}
-    for row in rows:
-        if row.instance not in worst or row.badness > worst[row.instance].badness:
-            worst[row.instance] = row
-    return sorted(worst.values(), key=lambda row: (-row.badness, row.instance))
+    return list(groups_of(rows if isinstance(rows, Sequence) else list(rows), "instance").worst_rows())
 
 
-def transmitters(previous: Snapshot | None, current: Snapshot) -> list[TransmitterRow]:
-    """Return every sent topic, by instance and topic."""
+def transmitters(previous: Snapshot | None, current: Snapshot, joined: Receivers | None = None) -> list[TransmitterRow]:
+    """Return every sent topic, by instance and topic.
+
+    Args:
+        previous: Start of the interval for rates.
+        current: The current snapshot.
+        joined: The receivers of `current`, where they have been joined; None: they are counted here.
+    """
     interval = Interval(previous, current)
-    listening: dict[tuple[str, str], int] = {}
-    for _, item in current.of("receiver"):
-        if item.live:
-            place = (item.labels["stream"], item.labels["topic"])
-            listening[place] = listening.get(place, 0) + 1
+    listening: Mapping[tuple[str, ...], int]
+    if joined is not None:
+        names, index = joined.topics
+        counts = np.bincount(index, joined.vector("is_live"), minlength=len(names))
+        listening = {(stream, topic): int(count) for (topic, stream), count in zip(names, counts, strict=True)}
+    else:
+        receiving = (item.labels for _, item in current.of("receiver") if item.live)
+        listening = Counter((labels["stream"], labels["topic"]) for labels in receiving)
     rows = []
     for owner, item in relevant(current, "transmitter"):
         stream, topic = item.labels["stream"], item.labels["topic"]

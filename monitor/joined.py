@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from heliograph.monitor import _judge, judging
 from heliograph.monitor.behaviour import CLASSES, Behaviour, Evidence, reason_of
@@ -25,12 +26,12 @@ from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.reception import Reception, reception_of
 from heliograph.monitor.records import receiver_cells
-from heliograph.monitor.roster import Indexes, Roster
+from heliograph.monitor.roster import Indexes, Roster, numbered
 from heliograph.monitor.rows import LagBasis, ReceiverRow
 from heliograph.monitor.timeline import Timeline
 from heliograph.monitor.window import Watcher
 
-__all__ = ["Cells", "Receivers", "column_of", "sender_key", "watch_senders", "word"]
+__all__ = ["VECTORS", "Cells", "Receivers", "column_of", "sender_key", "watch_senders", "word"]
 
 _FRACTIONS = (0.5, 0.99, 0.999)
 _BASES = tuple(map(LagBasis, _judge.BASES))
@@ -140,6 +141,15 @@ class _Join:
             watcher.keep_senders(watched)
         self.summaries: dict[int, Summary | None] = {}
 
+    @cached_property
+    def seconds(self) -> npt.NDArray[np.float64]:
+        """Length of the interval for each receiver (`Interval.length`)."""
+        found = np.full(len(self.items), max(self.interval.between, 1e-3))
+        for n in np.flatnonzero(~self.table["has_before"].astype(np.bool_)).tolist():
+            owner = self.roster.instances[self.owner_of[n]]
+            found[n] = self.interval.length(owner, self.items[n], None)
+        return found
+
     def _of_shown(self, found: list[Any]) -> list[Any]:
         return found if len(self.shown) == len(found) else [found[n] for n in self.shown.tolist()]
 
@@ -195,22 +205,23 @@ class _Join:
 
     def summarise(self, numbers: Iterable[int]) -> None:
         """Read the latencies of receivers, of all that have not been read yet together."""
+        made: dict[int, Summary | None] = {}
         left = {}
         for n in numbers:
             if n not in self.summaries:
-                self.summaries[n] = None
+                made[n] = None
                 if (found := self.items[n].histograms.get("total_latency")) is not None:
                     left[n] = found
         places = list(left)
         older = [old.histograms.get("total_latency") if (old := self.earlier[n]) else None for n in places]
         for index, summary in summaries_since(list(left.values()), older, _FRACTIONS):
-            self.summaries[places[index]] = summary
+            made[places[index]] = summary
             del left[places[index]]
         for n in left:
             values = histogram_since(self.items[n], self.earlier[n], "total_latency")
             if values is not None:
-                found = Summary(values.count, percentiles(values, _FRACTIONS), maximum(values))
-                self.summaries[n] = found
+                made[n] = Summary(values.count, percentiles(values, _FRACTIONS), maximum(values))
+        self.summaries |= made  # at the end: another thread takes what is there as read
 
     def late(self, n: int, latency: Summary | None, recovered: int) -> Verdict | None:
         """Return the cause of the latest messages of the interval, where the hosts' hiccups are known."""
@@ -358,6 +369,12 @@ class Receivers(Sequence[ReceiverRow]):
         """Return the receivers at some places, in the order of the places."""
         return Receivers(self._join, self._numbers[np.array(places, np.int64)], self._rows)
 
+    def changes(self) -> Iterator[tuple[InstanceState, ObjectState, ObjectState | None]]:
+        """Yield the object of each receiver with its instance and its earlier state, in no particular order."""
+        join, instances = self._join, self._join.roster.instances
+        owners = [instances[n] for n in join.owner_of.tolist()]
+        return zip(owners, join.items, join.earlier, strict=True)
+
     def __len__(self) -> int:
         return len(self._numbers)
 
@@ -395,6 +412,27 @@ class Receivers(Sequence[ReceiverRow]):
         """Return an attribute of all rows; no row is built for those that consumers use of whole fleets."""
         made = _COLUMNS.get(name)
         return made(self) if made is not None else [getattr(row, name) for row in self]
+
+    def vector(self, name: str) -> npt.NDArray[np.float64]:
+        """Return a number of all rows (see VECTORS); NaN where it is unknown."""
+        return VECTORS[name](self._join)[self._numbers]
+
+    @cached_property
+    def instances(self) -> tuple[list[tuple[str, ...]], Indexes]:
+        """Names of the instances as tuples of one, each once, and the index of that of each row."""
+        names, index = numbered((one.name,) for one in self._join.roster.instances)
+        return _used(names, index[self._join.owner_of][self._numbers])
+
+    @cached_property
+    def topics(self) -> tuple[list[tuple[str, ...]], Indexes]:
+        """Topics and their streams, each once, and the index of that of each row."""
+        names = [(topic, stream) for stream, topic in self._join.seats.topics[0]]
+        return _used(names, self._join.topic_of[self._numbers])
+
+    @cached_property
+    def groups(self) -> dict[str, object]:
+        """The groups of the rows that were made (`groups.groups_of`)."""
+        return {}
 
     @cached_property
     def identities(self) -> list[tuple[str, str, str]]:
@@ -437,6 +475,52 @@ class Receivers(Sequence[ReceiverRow]):
         return self._join.trust(self._numbers.tolist())
 
 
+def _used(names: Sequence[tuple[str, ...]], index: Indexes) -> tuple[list[tuple[str, ...]], Indexes]:
+    """Leave out the names without a row."""
+    used, found = np.unique(index, return_inverse=True)
+    return [names[n] for n in used.tolist()], found.astype(np.int64)
+
+
+def _increase(cell: str) -> Callable[[_Join], npt.NDArray[np.float64]]:
+    """Return the function for the increase of a counter per second."""
+    place = judging.CELLS.index(cell)
+
+    def made(join: _Join) -> npt.NDArray[np.float64]:
+        now, before = join.now[:, place], join.before[:, place]
+        change = np.where(now > before, now - before, 0)
+        return np.asarray(change / join.seconds, np.float64)
+
+    return made
+
+
+def _received(name: str) -> Callable[[_Join], npt.NDArray[np.float64]]:
+    """Return the function for a value of the streams."""
+    return lambda join: np.array([getattr(one, name) for one in join.receptions], np.float64)[join.stream_of]
+
+
+def _judged(name: str) -> Callable[[_Join], npt.NDArray[np.float64]]:
+    """Return the function for a field of the judge."""
+    return lambda join: join.table[name].astype(np.float64)
+
+
+VECTORS: Mapping[str, Callable[[_Join], npt.NDArray[np.float64]]] = {
+    "badness": _judged("badness"),
+    "behaviour": _judged("behaviour"),
+    "delivered_per_s": _increase("messages_delivered"),
+    "is_live": lambda join: np.array([item.live for item in join.items], np.float64),
+    "is_new": lambda join: 1.0 - join.table["has_before"],
+    "lag_messages": lambda join: join.table["in_flight"].astype(np.float64) + join.table["waiting"],
+    "lag_seconds": _judged("lag_seconds"),
+    "lost": lambda join: join.now[:, judging.CELLS.index("messages_lost")].astype(np.float64),
+    "missing_ratio": _received("missing_ratio"),
+    "naks_per_s": _received("naks_per_s"),
+    "queue_fill": _judged("queue_fill"),
+    "recovered": lambda join: join.now[:, judging.CELLS.index("messages_recovered")].astype(np.float64),
+    "sent_per_s": lambda join: np.where(join.table["has_sender"], join.table["sent_per_s"], np.nan),
+}
+"""Numbers of all receivers by the name of the attribute of a row; `behaviour` as the place in `behaviour.CLASSES`;
+`is_live` is 0 where the receiver is closed; `is_new` is 1 where the earlier snapshot lacks it."""
+
 _COLUMNS: Mapping[str, Callable[[Receivers], Sequence[Any]]] = {
     "badness": lambda found: found._field("badness"),
     "behaviour": lambda found: found.behaviours,
@@ -445,6 +529,7 @@ _COLUMNS: Mapping[str, Callable[[Receivers], Sequence[Any]]] = {
     "lag_messages": Receivers._lag_messages,
     "lag_seconds": Receivers._lag_seconds,
     "nak_share": Receivers._nak_shares,
+    "stream": lambda found: found._of_topics([stream for stream, _ in found._join.seats.topics[0]]),
     "queue_fill": lambda found: found._field("queue_fill"),
     "transmitter": Receivers._transmitters,
     "trust": Receivers._trusts,

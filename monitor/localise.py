@@ -99,9 +99,14 @@ def _changes(item: ObjectState, before: ObjectState | None, prefix: str) -> dict
     }
 
 
+_STREAMS = frozenset({"rx_stream", "tx_stream"})
+
+
 def _index(snapshot: Snapshot | None) -> dict[tuple[int, tuple[str, ...]], ObjectState]:
     instances = snapshot.instances if snapshot is not None else ()
-    return {(owner.incarnation, item.key): item for owner in instances for item in owner.objects}
+    return {
+        (owner.incarnation, item.key): item for owner in instances for item in owner.objects if item.scope in _STREAMS
+    }
 
 
 def locate(previous: Snapshot | None, current: Snapshot) -> list[Location]:

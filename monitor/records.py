@@ -31,7 +31,20 @@ Default = TypeVar("Default")
 class Record:
     """Decodes the records of one scope."""
 
-    __slots__ = ("_blocks", "_names", "_plain", "_signed", "_words", "histograms", "layout", "places", "size", "word")
+    __slots__ = (
+        "_adjacent",
+        "_blocks",
+        "_names",
+        "_none",
+        "_plain",
+        "_signed",
+        "_words",
+        "histograms",
+        "layout",
+        "places",
+        "size",
+        "word",
+    )
 
     def __init__(self, layout: RecordLayout, order: str) -> None:
         """Decode records in a byte order, "<" or ">"."""
@@ -47,9 +60,12 @@ class Record:
         self._names = tuple(name for name, _ in self.histograms)
         at = [index for _, index in self.histograms]
         self._blocks: Callable[[bytes], tuple[int, ...]]
+        self._none = bytes(8 * len(at))
+        self._adjacent = slice(0, 0)
         if at and at == list(range(at[0], at[0] + len(at))):  # adjacent, as engines place them
             together = struct.Struct(f"{order}{len(at)}Q")
             self._blocks = lambda row: together.unpack_from(row, 8 * at[0])
+            self._adjacent = slice(8 * at[0], 8 * (at[0] + len(at)))
         else:
             self._blocks = lambda row: tuple(word for index in at for word in self.word.unpack_from(row, 8 * index))
 
@@ -60,7 +76,7 @@ class Record:
 
     def blocks(self, row: bytes) -> tuple[tuple[str, int], ...]:
         """Return name and offset of the existing histograms."""
-        if not self.histograms:
+        if not self.histograms or row[self._adjacent] == self._none:
             return ()
         places = self._blocks(row)
         return tuple(pair for pair in zip(self._names, places, strict=True) if pair[1]) if any(places) else ()

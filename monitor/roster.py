@@ -18,7 +18,7 @@ from heliograph.monitor.behaviour import end_of
 from heliograph.monitor.joining import is_remains, running_names
 from heliograph.monitor.model import Health, ObjectState, Snapshot
 
-__all__ = ["Indexes", "Place", "Roster", "Seats"]
+__all__ = ["Indexes", "Place", "Roster", "Seats", "numbered"]
 
 Place = tuple[int, tuple[str, ...]]
 """Incarnation and key of the object of a receiver."""
@@ -70,15 +70,16 @@ class Seats:
     @cached_property
     def topics(self) -> tuple[list[tuple[str, str]], Indexes]:
         """Stream and topic, each once; and the index of those of each receiver."""
-        return _numbered((one["stream"], one["topic"]) for one in self._labels)
+        return numbered((one["stream"], one["topic"]) for one in self._labels)
 
     @cached_property
     def streams(self) -> tuple[list[tuple[int, str]], Indexes]:
         """Index of an instance and a stream that it receives, each once; and the index of those of each receiver."""
-        return _numbered(zip(self.owners.tolist(), (one["stream"] for one in self._labels), strict=True))
+        return numbered(zip(self.owners.tolist(), (one["stream"] for one in self._labels), strict=True))
 
 
-def _numbered(keys: Iterable[Key]) -> tuple[list[Key], Indexes]:
+def numbered(keys: Iterable[Key]) -> tuple[list[Key], Indexes]:
+    """Return keys, each once in the order of first use, and the index of each given key among them."""
     numbers: dict[Key, int] = {}
     found = [numbers.setdefault(key, len(numbers)) for key in keys]
     return list(numbers), np.array(found, np.int64)

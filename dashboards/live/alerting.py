@@ -22,6 +22,10 @@ _NEEDED_SECONDS = 60.0
 """Time that the rules are judged after the last page that needed them."""
 _PAUSE = 9.0
 """Pause after a judgement, in lengths of it."""
+_REST = 19.0
+"""Pause between two recordings, in lengths of the processor time of one: recording takes a twentieth of a core."""
+_MOST_OBJECTS = 20_000
+"""Objects of a fleet whose rules can be judged here: recording a sample of twice as many takes 10 s."""
 _END_SECONDS = 50.0
 """Longest time to wait for a judgement at the end."""
 
@@ -71,6 +75,7 @@ class Alerting:
         self._fed = threading.Event()
         self._needed_until = 0.0
         self._due = 0.0
+        self._rested = 0.0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -103,6 +108,12 @@ class Alerting:
 
     def judge(self, snapshot: Snapshot, *, record_only: bool = False) -> None:
         """Record a sample and judge the rules."""
+        objects = sum(len(instance.objects) for instance in snapshot.instances)
+        if objects > _MOST_OBJECTS:
+            self._fail(
+                f"the fleet has {objects:,} objects, and this page judges up to {_MOST_OBJECTS:,}; ask Prometheus"
+            )
+            return
         try:
             self._evaluator.record(snapshot)
             if record_only:
@@ -144,7 +155,11 @@ class Alerting:
             if snapshot is None or self._stopping.is_set():
                 continue
             is_due = self._due <= began < self._needed_until
+            if not is_due and began < self._rested:
+                continue
+            used = time.thread_time()
             self.judge(snapshot, record_only=not is_due)
+            self._rested = began + _REST * (time.thread_time() - used)
             if is_due:
                 took = time.monotonic() - began
                 self._due = began + max(self._evaluator.step, (1 + _PAUSE) * took)

@@ -24,12 +24,14 @@ from heliograph.dashboards.live.pages import (
     congestion,
     detail,
     fleet,
+    grid,
     history,
     incident,
     lab,
     receiver,
     stores,
     topic,
+    whatif,
 )
 from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
@@ -39,6 +41,7 @@ from heliograph.dashboards.live.pages.verdict import old, verdict
 from heliograph.dashboards.live.past import Past
 from heliograph.dashboards.live.push import Streams, serve
 from heliograph.dashboards.live.recordings import Incident, NotARecording, Shelf
+from heliograph.dashboards.live.replays import Replays
 from heliograph.dashboards.live.series import EVERYTHING
 from heliograph.dashboards.live.store import Status, Store, View, status_of
 from heliograph.dashboards.live.updates import Followed, Updates, Values
@@ -50,9 +53,11 @@ __all__ = ["create", "first_page", "followed", "page_at"]
 
 _SELECTIONS = {
     "": ("groups", "kind"),
+    "gr-": grid.CHOICES,
     "tp-": topic.CHOICES,
     "rx-": receiver.CHOICES,
     "cc-": congestion.CHOICES,
+    "wi-": whatif.CHOICES,
     "st-": stores.CHOICES,
     "inc-": incident.CHOICES,
     "al-": alerts.CHOICES,
@@ -65,7 +70,7 @@ _SELECTIONS = {
 
 
 class _OfOne(NamedTuple):
-    """A page of one object: its module, the start of its ids, and what tells the store that somebody looks at it."""
+    """A page over the view alone: its module, the start of its ids, and what tells the store that it is in view."""
 
     page: Any
     prefix: str
@@ -73,6 +78,7 @@ class _OfOne(NamedTuple):
 
 
 _OF_ONE: Mapping[str, _OfOne] = {
+    "/grid": _OfOne(grid, "gr-"),
     "/topic": _OfOne(topic, "tp-"),
     "/receiver": _OfOne(receiver, "rx-", Store.need_stages),
     "/congestion": _OfOne(congestion, "cc-"),
@@ -109,6 +115,7 @@ def page_at(
     control: Control | None = None,
     shelf: Shelf | None = None,
     past: Past | None = None,
+    replays: Replays | None = None,
 ) -> Any:
     """Return the page of an address, complete.
 
@@ -121,6 +128,7 @@ def page_at(
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings; None: there is none.
         past: The history; None: the server shows none.
+        replays: The decision logs; None: there is none.
     """
     store.look()
     view = store.view
@@ -140,6 +148,10 @@ def page_at(
     if path == "/history":
         era, more = history.choice(values, past)
         return harmless(history.layout(view, state, era, past, [*said, *more]))
+    if path == "/whatif":
+        logs = replays or Replays()
+        tried, more = whatif.choice(values, logs)
+        return harmless(whatif.layout(view, state, tried, logs, [*said, *more]))
     if path == "/detail":
         wanted, more = detail.choice(values, view)
         return harmless(detail.layout(view, state, wanted, control, [*said, *more]))
@@ -155,7 +167,11 @@ def page_at(
 
 
 def followed(
-    uploads: Uploads, control: Control | None, shelf: Shelf, past: Past | None = None
+    uploads: Uploads,
+    control: Control | None,
+    shelf: Shelf,
+    past: Past | None = None,
+    replays: Replays | None = None,
 ) -> Mapping[str, Followed]:
     """Return the pages that follow the fleet, by address; every page shows at least how current it is.
 
@@ -164,7 +180,9 @@ def followed(
         control: The gate of the commands; None: the server accepts none.
         shelf: The flight recordings.
         past: The history; None: the server shows none.
+        replays: The decision logs; None: there is none.
     """
+    logs = replays or Replays()
 
     def lab_choice(view: View, values: Values) -> Hashable:
         return lab.selection(values, view, uploads)[0]
@@ -184,12 +202,19 @@ def followed(
     def past_parts(view: View, chosen: Any) -> Mapping[str, Any]:
         return history.parts(past, chosen)
 
+    def whatif_choice(view: View, values: Values) -> Hashable:
+        return whatif.choice(values, logs)[0]
+
+    def whatif_parts(view: View, chosen: Any) -> Mapping[str, Any]:
+        return whatif.parts(logs, chosen)
+
     fleet_places = dict.fromkeys(PLACES, "children") | dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
     found = {
         "/": Followed("", fleet_places, fleet.parts, _fleet_choice, Store.need_alerts, _fleet_verdict, _TIMELY),
         "/lab": Followed("lab-", lab.PLACES, lab_parts, lab_choice),
         "/incident": Followed("inc-", {"inc-recording": "options"}, recordings),
         "/history": Followed("hy-", history.PLACES, past_parts, past_choice),
+        "/whatif": Followed("wi-", whatif.PLACES, whatif_parts, whatif_choice),
         "/control": Followed("act-", command.PLACES if control else {}, commands),
     }
     return found | {path: _followed_one(one) for path, one in _OF_ONE.items()}
@@ -239,6 +264,7 @@ def create(
     shelf: Shelf | None = None,
     streams: Streams | None = None,
     past: Past | None = None,
+    replays: Replays | None = None,
 ) -> Dash:
     """Create the application over a store that the caller starts and closes.
 
@@ -249,6 +275,7 @@ def create(
         shelf: The flight recordings; None: only those that readers upload.
         streams: Counts the streams of updates; None: a new count.
         past: The history; None: the server shows none.
+        replays: The decision logs; None: there is none.
     """
     shelf = shelf or Shelf()
     app = Dash(
@@ -266,9 +293,9 @@ def create(
 
     @app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))
     def on_address(path: str | None, search: str | None) -> Any:
-        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf, past)
+        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf, past, replays)
 
-    pages = followed(uploads, control, shelf, past)
+    pages = followed(uploads, control, shelf, past, replays)
     serve(app.server, store, Updates(store, pages, clock), streams)
     for page in pages.values():
         if page.places:
@@ -278,6 +305,12 @@ def create(
     if control is not None:
         _add_control(app, control)
         add_levels(app, control)
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "first"),
+        Output("gr-page", "value"),
+        *(Input(name, "value") for name in grid.CHOICES if name != "gr-page"),
+        prevent_initial_call=True,
+    )
     for prefix, choices in _SELECTIONS.items():
         _add_head(app, prefix, [Input(name, "value", allow_optional=True) for name in choices])
     return app

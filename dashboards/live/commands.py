@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -21,6 +23,9 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.web import AllowedHosts, guarded, is_loopback
 
 __all__ = ["command"]
+
+_GARBAGE = 100_000
+"""New objects after which Python looks for cycles: a sample makes some for each receiver, and none is in a cycle."""
 
 _EXAMPLE = """\
 examples:
@@ -85,6 +90,14 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--history", type=Path, metavar="DIR", help="show the latency history in this directory (heliograph history)"
     )
+    parser.add_argument(
+        "--decisions",
+        type=Path,
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="offer the decision logs in this directory (option decision_log) to the page What if; repeatable",
+    )
     picture = parser.add_argument_group("picture of a running page")
     picture.add_argument("--capture", type=Path, metavar="FILE", help="write a PNG file with Chromium and exit")
     picture.add_argument("--url", default="http://127.0.0.1:8050/", help="address of the page (default: %(default)s)")
@@ -135,6 +148,7 @@ def _serve(args: argparse.Namespace) -> int:
         from heliograph.dashboards.live.control import Control
         from heliograph.dashboards.live.past import Past
         from heliograph.dashboards.live.recordings import Shelf
+        from heliograph.dashboards.live.replays import Replays
         from heliograph.dashboards.live.serving import listen
         from heliograph.dashboards.live.silences import Alertmanager
         from heliograph.dashboards.live.store import Store
@@ -142,6 +156,7 @@ def _serve(args: argparse.Namespace) -> int:
         raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
 
     shelf = Shelf(_folders(args), args.all_users)
+    replays = Replays(_named("--decisions", args.decisions))
     alertmanager = Alertmanager(args.alertmanager) if args.alertmanager else None
     alerts = Alerting(load_evaluator(args.alert_settings, args.interval), alertmanager)
     with open_source(args) as source:
@@ -154,7 +169,7 @@ def _serve(args: argparse.Namespace) -> int:
         )
         control = Control(command_token, lambda: store.found, store.record) if command_token else None
         past = Past(args.history) if args.history else None
-        app = create(store, control=control, shelf=shelf, past=past)
+        app = create(store, control=control, shelf=shelf, past=past, replays=replays)
         checked = guarded(Access(app.server, token), AllowedHosts(host, args.allowed_host))
         server = listen(with_headers(checked, content_policy(app.csp_hashes())), host, port)
 
@@ -162,6 +177,7 @@ def _serve(args: argparse.Namespace) -> int:
             store.end()  # first, because the server waits for its streams
             raise SystemExit(0)
 
+        gc.set_threshold(_GARBAGE)
         store.start()
         alerts.start()
         try:
@@ -184,10 +200,19 @@ def _folders(args: argparse.Namespace) -> list[Path]:
     Raises:
         UserError: A named directory does not exist.
     """
-    for folder in args.recordings:
+    return [*([] if args.collect else [folder_of(args)]), *_named("--recordings", args.recordings)]
+
+
+def _named(option: str, folders: Sequence[Path]) -> Sequence[Path]:
+    """Return the directories of an option.
+
+    Raises:
+        UserError: One of them does not exist.
+    """
+    for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"--recordings {folder}: directory not found")
-    return [*([] if args.collect else [folder_of(args)]), *args.recordings]
+            raise UserError(f"{option} {folder}: directory not found")
+    return folders
 
 
 def _address(text: str) -> tuple[str, int]:

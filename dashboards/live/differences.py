@@ -13,7 +13,8 @@ A difference is one of::
     [PATH, "extend", VALUES]     values after the last of a list
     [PATH, "drop", COUNT]        the first values of a list
 
-A path is a list of keys and indices from the part downwards.
+A path is a list of keys and indices from the part downwards. It begins with the number of steps that it has in common
+with the path of the operation before: the cells of a table differ in their last steps only.
 """
 
 from __future__ import annotations
@@ -74,9 +75,24 @@ def difference(before: Any, after: Any) -> Difference | None:
         return None
     found: _Operations = []
     is_alike = type(before) is type(after) and isinstance(after, dict | list)
-    if is_alike and _compare(found, (), before, after) and _size(found) < _size(after):
-        return {"do": found}
+    if is_alike and _compare(found, (), before, after):
+        short = _shortened(found)
+        if _size(short) < _size(after):
+            return {"do": short}
     return {"set": after}
+
+
+def _shortened(found: _Operations) -> _Operations:
+    """Write each path as the number of steps of the path before, and the other steps."""
+    short: _Operations = []
+    before: Sequence[Any] = ()
+    for path, *rest in found:
+        common = 0
+        while common < min(len(path), len(before)) and path[common] == before[common]:
+            common += 1
+        short.append([[common, *path[common:]], *rest])
+        before = path
+    return short
 
 
 def _compare(found: _Operations, path: _Path, before: Any, after: Any) -> bool:

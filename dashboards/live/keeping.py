@@ -5,13 +5,13 @@ Pure functions from two snapshots and their rows. Rates are per second, times in
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.fleet import ReceiverRow
+from heliograph.monitor.groups import rows_of_instance
 from heliograph.monitor.joining import Interval, value_of
 from heliograph.monitor.latency import percentiles
 from heliograph.monitor.model import Health, InstanceState, ObjectState, Snapshot
@@ -186,7 +186,7 @@ class Judged:
     """Forecast: seconds until the disk is full; None: it does not fill, or the time was too short."""
 
 
-def keeping(older: Snapshot | None, newer: Snapshot, rows: Iterable[ReceiverRow]) -> dict[str, Keeping]:
+def keeping(older: Snapshot | None, newer: Snapshot, rows: Sequence[ReceiverRow]) -> dict[str, Keeping]:
     """Return the data of each store by the name of its instance.
 
     Args:
@@ -195,12 +195,9 @@ def keeping(older: Snapshot | None, newer: Snapshot, rows: Iterable[ReceiverRow]
         rows: Receivers of this interval.
     """
     interval = Interval(older, newer)
-    received: defaultdict[str, list[ReceiverRow]] = defaultdict(list)
-    for row in rows:
-        received[row.instance].append(row)
     found: dict[str, Keeping] = {}
     for owner, item in sorted(newer.of("store"), key=lambda pair: (pair[0].health is Health.LIVE, pair[1].live)):
-        found[owner.name] = _keeping(interval, owner, item, received[owner.name])
+        found[owner.name] = _keeping(interval, owner, item, rows_of_instance(rows, owner.name))
     return found
 
 

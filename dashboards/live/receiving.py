@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.monitor.fleet import ReceiverRow
+from heliograph.monitor.groups import groups_of
 from heliograph.monitor.joining import Interval, value_of
 from heliograph.monitor.latency import mean
 from heliograph.monitor.localise import locate
@@ -97,15 +98,11 @@ def receiving(
     positions = _positions(interval, known)
     stages = _stages(interval)
     located = _located(older, newer)
-    lags: dict[str, float | None] = {}
-    fills: dict[str, float] = {}
-    for row in rows:
-        fills[row.instance] = max(fills.get(row.instance, 0.0), row.queue_fill)
-        if row.lag_seconds is not None:
-            lags[row.instance] = max(lags.get(row.instance) or 0.0, row.lag_seconds)
+    groups = groups_of(rows, "instance")
+    largest = zip(groups.names, groups.lags, groups.fills, strict=True)
     return {
-        name: Receiving(lags.get(name), fill, positions.get(name, {}), stages.get(name, {}), located.get(name, {}))
-        for name, fill in fills.items()
+        name: Receiving(lag, fill, positions.get(name, {}), stages.get(name, {}), located.get(name, {}))
+        for (name,), lag, fill in largest
     }
 
 
@@ -159,7 +156,7 @@ def _stages(interval: Interval) -> dict[str, dict[str, float]]:
     found: defaultdict[str, defaultdict[str, _Mean]] = defaultdict(lambda: defaultdict(_Mean))
     sent: dict[tuple[str, str], list[tuple[str, Histogram | None]]] = {}
     for owner, item in interval.now.snapshot.of("receiver"):
-        if not STAGE_HISTOGRAMS & item.histograms.keys():
+        if not item.histograms or not STAGE_HISTOGRAMS & item.histograms.keys():
             continue
         own = found[owner.name]
         for stage, name in (*_AT_RECEIVER.items(), (_WHOLE, _WHOLE)):

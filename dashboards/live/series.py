@@ -8,8 +8,9 @@ with the point in sparse form, so that a longer window is the sum of its points.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,13 @@ from heliograph.dashboards.live.keeping import Keeping
 from heliograph.dashboards.live.receiving import Receiving
 from heliograph.dashboards.live.sending import Sending
 from heliograph.monitor.clocks import Clocks, clocks_of
+from heliograph.monitor.fleet import receivers
 from heliograph.monitor.hosts import HostRow
+from heliograph.monitor.joined import Receivers
+from heliograph.monitor.joining import Interval
 from heliograph.monitor.latency import grew, percentiles
 from heliograph.monitor.latency import merged as all_of
-from heliograph.monitor.model import Histogram, Snapshot
-from heliograph.monitor.rates import rates_between
+from heliograph.monitor.model import Histogram, ObjectState, Snapshot
 
 __all__ = ["EVERYTHING", "HISTOGRAMS", "QUANTILES", "Cells", "Group", "Point", "Shift", "around", "merged", "point"]
 
@@ -38,12 +41,9 @@ HISTOGRAMS = frozenset({_WHOLE, _RECOVERED, "host_hiccup"})
 """Histograms that a snapshot needs; alerts compare latencies with the delays of the host."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
-_PER_TOPIC = {("receiver", "messages_delivered"): "delivered", ("transmitter", "messages_sent"): "sent"}
-_PER_RECEIVER = {
-    ("rx_stream", "naks_sent"): "naks",
-    ("rx_stream", "packets_missed"): "missed",
-    ("rx_stream", "packets_recovered"): "recovered",
-}
+_SENT = "messages_sent"
+_PER_RECEIVER = {"naks_sent": "naks", "packets_missed": "missed", "packets_recovered": "recovered"}
+"""Counters of a received stream, and the series that they make by receiving instance."""
 _LOST = "packets_lost_"
 
 
@@ -104,24 +104,21 @@ class Point:
         return replace(self, cells={}, recovered_cells={}, recovered_count={}, shifts={})
 
 
-def point(older: Snapshot, newer: Snapshot) -> Point | None:
-    """Return the interval between two snapshots; None when no time passed."""
+def point(older: Snapshot, newer: Snapshot, rows: Receivers | None = None) -> Point | None:
+    """Return the interval between two snapshots; None when no time passed.
+
+    Args:
+        older: Start of the interval.
+        newer: End of the interval.
+        rows: The receivers of this interval; None: they are joined here.
+    """
     seconds = (newer.time_ns - older.time_ns) / 1e9
     if seconds <= 0:
         return None
-    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for rate in rates_between(older, newer):
-        if name := _PER_TOPIC.get((rate.scope, rate.cell)):
-            sums[name][rate.labels["topic"]] += rate.per_second
-            if name == "delivered":
-                sums["listeners"][rate.labels["topic"]] += 1
-                sums["by_receiver"][rate.labels["instance"]] += rate.per_second
-        elif name := _PER_RECEIVER.get((rate.scope, rate.cell)):
-            sums[name][rate.labels["instance"]] += rate.per_second
-        elif rate.scope == "rx_stream" and rate.cell.startswith(_LOST):
-            sums["lost"][rate.labels["instance"]] += rate.per_second
-    groups = _latency(older, newer, _WHOLE)
-    counts, shifts = _origins(older, newer, groups)
+    rows = rows if rows is not None else receivers(older, newer)
+    sums = _sums(Interval(older, newer)) | _delivered(rows)
+    groups = _latency(rows, _WHOLE)
+    counts, shifts = _origins(rows, newer, groups)
     wanted = tuple(QUANTILES.values())
     return Point(
         time_ns=newer.time_ns,
@@ -132,7 +129,7 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
             for group, histogram in groups.items()
         },
         cells={group: _sparse(histogram) for group, histogram in groups.items()},
-        recovered_cells={group: _sparse(found) for group, found in _latency(older, newer, _RECOVERED).items()},
+        recovered_cells={group: _sparse(found) for group, found in _latency(rows, _RECOVERED).items()},
         recovered_count=counts,
         shifts=shifts,
         receiving={},
@@ -172,16 +169,53 @@ def _groups(instance: str, topic: str) -> tuple[Group, Group, Group]:
     return EVERYTHING, f"topic:{topic}", f"receiver:{instance}"
 
 
-def _latency(older: Snapshot, newer: Snapshot, name: str) -> dict[Group, Histogram]:
-    """Merge the values of a statistic between the snapshots by group; groups without values are left out."""
-    before = {(instance.incarnation, item.key): item.histograms.get(name) for instance, item in older.of("receiver")}
-    found: defaultdict[Group, list[Histogram]] = defaultdict(list)
-    for instance, item in newer.of("receiver"):
-        now = item.histograms.get(name)
-        place = (instance.incarnation, item.key)
-        if now is None or place not in before:
+def _sums(interval: Interval) -> dict[str, dict[str, float]]:
+    """Return the rates of topics and of received streams; an object that is new, or whose instance is, has none."""
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+
+    def add(name: str, key: str, old: ObjectState, item: ObjectState, cell: str) -> None:
+        if cell in item.values and cell in old.values and (delta := item.values[cell] - old.values[cell]) >= 0:
+            sums[name][key] += delta / interval.between
+
+    for owner, item in interval.now.of("transmitter"):
+        if (old := interval.earlier(owner, item)) is not None:
+            add("sent", item.labels["topic"], old, item, _SENT)
+    for owner, item in interval.now.of("rx_stream"):
+        if (old := interval.earlier(owner, item)) is None:
             continue
-        interval = _interval(now, before[place])
+        for cell in item.values:
+            if (name := _PER_RECEIVER.get(cell, "lost" if cell.startswith(_LOST) else "")) != "":
+                add(name, item.labels["instance"], old, item, cell)
+    return sums
+
+
+def _delivered(rows: Receivers) -> dict[str, dict[str, float]]:
+    """Return the rates of delivery by topic and by instance, and the number of receivers of each topic."""
+    known = rows.vector("is_new") == 0
+    rates = rows.vector("delivered_per_s")[known]
+    found: dict[str, dict[str, float]] = {"delivered": {}, "listeners": {}, "by_receiver": {}}
+
+    def add(name: str, keys: Sequence[tuple[str, ...]], values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> None:
+        for key, value, count in zip(keys, values.tolist(), counts.tolist(), strict=True):
+            if count:
+                found[name][key[0]] = found[name].get(key[0], 0.0) + value
+
+    for names, (keys, index) in (("by_receiver", rows.instances), ("delivered", rows.topics)):
+        counts = np.bincount(index[known], minlength=len(keys))
+        add(names, keys, np.bincount(index[known], rates, minlength=len(keys)), counts)
+        if names == "delivered":
+            add("listeners", keys, counts.astype(np.float64), counts)
+    return found
+
+
+def _latency(rows: Receivers, name: str) -> dict[Group, Histogram]:
+    """Merge the values of a statistic in the interval by group; groups without values are left out."""
+    found: defaultdict[Group, list[Histogram]] = defaultdict(list)
+    for instance, item, old in rows.changes():
+        now = item.histograms.get(name) if item.histograms else None
+        if now is None or old is None:
+            continue
+        interval = _interval(now, old.histograms.get(name))
         if interval is None:
             continue
         for group in _groups(instance.name, item.labels["topic"]):
@@ -191,26 +225,24 @@ def _latency(older: Snapshot, newer: Snapshot, name: str) -> dict[Group, Histogr
 
 
 def _origins(
-    older: Snapshot, newer: Snapshot, wanted: Iterable[Group]
+    rows: Receivers, newer: Snapshot, wanted: Collection[Group]
 ) -> tuple[dict[Group, int], dict[Group, Shift | None]]:
     """Return the number of recovered messages and the shift by the clocks, for each of the wanted groups."""
-    before = {
-        (instance.incarnation, item.key): item.values.get("latency_recovered", 0)
-        for instance, item in older.of("receiver")
-    }
+    counts = dict.fromkeys(wanted, 0)
+    shifts: dict[Group, Shift | None] = {}
+    if not wanted:
+        return counts, shifts
     clocks = {
         (instance.incarnation, item.labels["stream"]): clocks_of(item) for instance, item in newer.of("rx_stream")
     }
-    counts = dict.fromkeys(wanted, 0)
-    shifts: dict[Group, Shift | None] = {}
-    for instance, item in newer.of("receiver"):
-        place = (instance.incarnation, item.key)
-        if place not in before:
+    for instance, item, old in rows.changes():
+        if old is None:
             continue
         shift = _shift(clocks.get((instance.incarnation, item.labels["stream"])))
+        recovered = item.values.get("latency_recovered", 0) - old.values.get("latency_recovered", 0)
         for group in _groups(instance.name, item.labels["topic"]):
             if group in counts:
-                counts[group] += item.values.get("latency_recovered", 0) - before[place]
+                counts[group] += recovered
                 shifts[group] = around(shifts.get(group, shift), shift)
     return counts, shifts
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from queue import SimpleQueue
@@ -47,6 +47,8 @@ _STAGES_SECONDS = 60.0
 """Time that the stages are read after the last page that needed them."""
 _LOOKED_SECONDS = 10.0
 """Time that somebody counts as looking after his last request."""
+_MOST_SHARE = 0.15
+"""Share of a core that samples may take: the interval of a large fleet grows until it holds."""
 _IDLE_INTERVAL = 1.0
 """Shortest time between two samples while nobody looks: the history needs no more."""
 
@@ -61,10 +63,12 @@ class View:
     """Time of the newest sample, wall clock in ns; 0: none yet."""
     interval: float = 1.0
     """Seconds between samples."""
+    slowed: float = 0.0
+    """Seconds of processor time of a sample, where the interval is longer because of them; 0: it is as asked."""
     points: tuple[Point, ...] = ()
     """Points, oldest first."""
-    rows: tuple[ReceiverRow, ...] = ()
-    """Receivers, worst first."""
+    rows: Sequence[ReceiverRow] = ()
+    """Receivers, worst first. There may be a hundred thousand: a page looks at groups of them, or at a part."""
     known: tuple[ReceiverOfStream, ...] = ()
     """Receivers as their sources see them, worst first."""
     streams: tuple[StreamRow, ...] = ()
@@ -136,7 +140,8 @@ def status_of(view: View, now_ns: int) -> Status:
     if all(instance.health is not Health.LIVE for instance in view.instances):
         last = f"; last heartbeat {_age((now_ns - view.heard_ns) / 1e9)} ago" if view.heard_ns else ""
         return Status(Service.STALE, f"no live instance{last}")
-    return Status(Service.LIVE, f"every {view.interval:g} s")
+    why = f", because a sample takes {view.slowed:.1f} s of a core" if view.slowed else ""
+    return Status(Service.LIVE, f"every {view.interval:g} s{why}")
 
 
 def _age(seconds: float) -> str:
@@ -184,6 +189,8 @@ class Store:
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
         self._recorded: SimpleQueue[Event] = SimpleQueue()
+        self._interval = interval
+        self._costs: deque[float] = deque(maxlen=2)
         self._view = View(interval=interval, place=place, alerts=alerts.board if alerts else None)
         self._stages_until = 0.0
         self._looked = time.monotonic()
@@ -248,8 +255,19 @@ class Store:
 
     def take(self) -> View:
         """Take one sample, make it the newest view, and wake those who wait for one."""
-        self.show(self._taken())
+        is_first, began = self._before is None, time.thread_time()
+        view = self._taken()
+        if not is_first:  # the first one reads all names
+            self._costs.append(time.thread_time() - began)
+        self.show(self._paced(view))
         return self._view
+
+    def _paced(self, view: View) -> View:
+        """Return a view with the interval that its fleet permits; one expensive sample does not count."""
+        cost = min(self._costs, default=0.0)
+        needed = round(cost / _MOST_SHARE, 1)
+        is_slow = needed > self._interval
+        return replace(view, interval=needed if is_slow else self._interval, slowed=cost if is_slow else 0.0)
 
     def show(self, view: View) -> None:
         """Make a view the newest one."""
@@ -263,11 +281,11 @@ class Store:
         except Exception as error:  # the page must survive any error of a sample and show it
             return replace(self._view, sequence=self._view.sequence + 1, trouble=f"sampling failed: {error}")
         before, self._before = self._before, now
-        rows = tuple(receivers(before, now, self._watcher))
+        rows = receivers(before, now, self._watcher)
         known = tuple(worst(receivers_of(now, before)))
         stores = keeping(before, now, rows)
         sent, hosted = tuple(streams(before, now)), hosts(before, now)
-        if before is not None and (new := point(before, now)) is not None:
+        if before is not None and (new := point(before, now, rows)) is not None:
             own = receiving(before, now, rows, known)
             whole = replace(new, receiving=own, sending=sending(before, now, known), keeping=stores)
             self._points.append(replace(whole, hosts={row.instance: row for row in hosted}))
@@ -287,7 +305,7 @@ class Store:
             rows=rows,
             known=known,
             streams=sent,
-            transmitters=tuple(transmitters(before, now)),
+            transmitters=tuple(transmitters(before, now, rows)),
             faults=self._faults.update(before, now, known, sent, hosted),
             losses=tuple(losses(now)),
             keeping=stores,

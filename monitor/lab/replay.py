@@ -10,13 +10,14 @@ import argparse
 import json
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from heliograph.engine import catalogue
 
-__all__ = ["Decision", "Rerun", "add", "read"]
+__all__ = ["CONSUMER", "RATE", "STORM", "Decision", "Rerun", "add", "decision", "read", "rerun"]
 
 RATE, CONSUMER, STORM = 16, 17, 18
 _STATES = ("hold", "decrease", "increase")
@@ -126,10 +127,9 @@ def read(log: Path, options: Iterable[str] = ()) -> Rerun:
         OSError: The file cannot be read.
         ValueError: It is no decision log, or an option is unknown, out of range or contradicts another.
     """
-    from heliograph.engine import _lab  # compiled: not before a log is to be read
-
-    text = "&".join(options)
-    result = _lab.rerun(log.read_bytes(), text or None)
+    given = list(options)
+    text = "&".join(given)
+    result = rerun(log, given)
     rows = result["decisions"]
     begin = rows[0][0] if rows else 0
     return Rerun(
@@ -143,11 +143,27 @@ def read(log: Path, options: Iterable[str] = ()) -> Rerun:
         made=result["made"],
         reproduced=result["reproduced"],
         damaged=result["damaged"],
-        decisions=tuple(
-            Decision((now - begin) / 1e9, _words(kind, recorded, why), _words(kind, made, again), agrees)
-            for now, _, kind, recorded, why, made, again, agrees in rows
-        ),
+        decisions=tuple(decision(row, begin) for row in rows),
     )
+
+
+def decision(row: tuple[Any, ...], begin: int) -> Decision:
+    """Return a decision of `rerun` in words.
+
+    Args:
+        row: The decision.
+        begin: Monotonic time of the first one, in ns.
+    """
+    now, _, kind, recorded, why, made, again, agrees = row
+    return Decision((now - begin) / 1e9, _words(kind, recorded, why), _words(kind, made, again), agrees)
+
+
+def rerun(log: Path, options: Iterable[str] = ()) -> Mapping[str, Any]:
+    """Make the decisions of a log again, and return the numbers of both sides (`_lab.rerun`); raises as `read` does."""
+    from heliograph.engine import _lab  # compiled: not before a log is to be read
+
+    found: Mapping[str, Any] = _lab.rerun(log.read_bytes(), "&".join(options) or None)
+    return found
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,14 @@
 """What the live page takes: CPU time and memory of the server, size of an update, and script time of a browser.
 
-    python -m tests.bench.live                    # 24, 1,000 and 5,000 receiver-topics
+    python -m tests.bench.live                    # 24, 1,000, 5,000 and 100,000 receiver-topics
     python -m tests.bench.live --seconds 30 --dry
+    python -m tests.bench.live --only 100000 --dry
 
 `heliograph live` runs as its own process over written segments in which every record and histogram of level 2 moves
 each second. Its CPU time comes from /proc, so the browser and the process that moves the segments are not counted. The
-ten readers have streams of updates as browsers do; the browser is Chromium and shows the Fleet page.
+ten readers have streams of updates as browsers do, half of the Fleet page and half of the Grid; the browser is Chromium
+and shows the Fleet page. The largest fleet has no histograms, which would take 65 GB, and is sampled four times a
+second, as far as the server does so: it limits the share of a core that samples take.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import random
+import re
+import resource
 import socket
 import statistics
 import subprocess
@@ -23,14 +28,25 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 from tests.bench.bench_scrape import Engines, Fleet, cpu_seconds, segments, size_mb
 from tests.bench.report import machine, put_section
 from tests.dashboards.browsing import chromium, until
 from tests.ports import free_port
 
-FLEETS = (Fleet(4, 6), Fleet(50, 20), Fleet(50, 100))
+FLEETS = (Fleet(4, 6), Fleet(50, 20), Fleet(50, 100), Fleet(100, 1000))
+LARGEST = 100_000
+"""Receiver-topics from which a fleet has no histograms and is sampled four times a second."""
 READERS = 10
+PAGES = {"/": "", "/grid": "sort=-lag_seconds"}
+"""Pages of the readers in turn, and their selections."""
+FILES = 8192
+"""Open files of the server: it keeps a quarter of them for segments."""
+PATIENCE_SECONDS = 120.0
+LEAST_ROUNDS = 3
+NOBODY_SECONDS = 12
+_INTERVAL = re.compile(rb'"interval": ([0-9.]+)')
 WARM_SECONDS = 5
 """Of the readers and of the browser, before they are measured."""
 
@@ -45,8 +61,12 @@ class Figures:
     read: float
     """The same with ten readers."""
     rss_mb: float
+    interval: float
+    """Seconds between two samples."""
     update_kb: float
-    """Median size of an update."""
+    """Median size of an update of the Fleet page."""
+    grid_kb: float
+    """The same of the Grid."""
     delay_ms: float
     """Median time from a change in the segments to its message at a reader, with four samples a second."""
     longest_ms: float
@@ -60,17 +80,22 @@ class Figures:
 
 
 class Reader:
-    """One reader of the Fleet page with a stream of updates, as its browser has."""
+    """One reader with a stream of updates, as its browser has."""
 
-    def __init__(self, port: int, name: str) -> None:
+    def __init__(self, port: int, name: str, page: str = "/") -> None:
         """Open the stream; its first message has all parts.
 
         Args:
             port: Port of the server.
             name: Name of the browser.
+            page: Address of the page.
         """
-        self._link = socket.create_connection(("127.0.0.1", port), 30)
-        self._link.sendall(f"GET /live/stream?path=/&browser={name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        self.page = page
+        self.interval = 0.0
+        """Seconds between two samples, as the server says."""
+        query = urlencode({"path": page, "search": PAGES[page], "browser": name})
+        self._link = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
+        self._link.sendall(f"GET /live/stream?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         self.messages: list[tuple[float, int, bool]] = []
         """Arrival by the monotonic clock, bytes, and whether parts changed."""
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -82,6 +107,8 @@ class Reader:
                 raise SystemExit(f"bench-live: /live/stream answers {status!r}")
             for line in lines:
                 if line.startswith(b"data: "):
+                    said = _INTERVAL.search(line)
+                    self.interval = float(said[1]) if said else self.interval
                     self.messages.append((time.monotonic(), len(line), not line.rstrip().endswith(b'"parts":{}}')))
 
     def close(self) -> None:
@@ -97,11 +124,18 @@ def readers(port: int) -> Iterator[list[Reader]]:
     """Ten readers."""
     found: list[Reader] = []
     try:
-        found += [Reader(port, f"bench-{number}") for number in range(READERS)]
+        pages = list(PAGES)
+        found += [Reader(port, f"bench-{number}", pages[number % len(pages)]) for number in range(READERS)]
         yield found
     finally:
         for reader in found:
             reader.close()
+
+
+def _open_files() -> None:
+    """Let a process open enough files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES if hard == resource.RLIM_INFINITY else min(FILES, hard), hard))
 
 
 @contextlib.contextmanager
@@ -109,7 +143,9 @@ def server(folder: Path, port: int, interval: float = 1.0) -> Iterator[int]:
     """Run the live page with samples at an interval in seconds; yields its process id."""
     command = [sys.executable, "-m", "heliograph.monitor.cli", "live", "--segments", str(folder)]
     command += ["--listen", f"127.0.0.1:{port}", "--interval", str(interval)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=_open_files
+    ) as process:
         try:
             assert process.stdout is not None
             if not process.stdout.readline():
@@ -150,17 +186,30 @@ def _delays(folder: Path, engines: Engines, seconds: float) -> list[float]:
     port = free_port()
     with server(folder, port, 0.25), readers(port) as looking:
         time.sleep(WARM_SECONDS)
-        for _ in range(round(seconds)):
+        until(lambda: all(reader.messages for reader in looking), "the first messages", PATIENCE_SECONDS)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or len(found) < LEAST_ROUNDS * len(looking):
             engines.move()
             moved = time.monotonic()
+
+            def since(moved: float = moved) -> list[float]:
+                new = ([at for at, _, is_new in reader.messages if at > moved and is_new] for reader in looking)
+                return [1e3 * (arrived[0] - moved) for arrived in new if arrived]
+
+            until(lambda since=since: len(since()) == len(looking), "a message at each reader", PATIENCE_SECONDS)
+            found += since()
             time.sleep(0.9 + random.random() / 5)  # not in step with the samples
-            for reader in looking:
-                found += [1e3 * (at - moved) for at, _, is_new in reader.messages if at > moved and is_new][:1]
     return found
 
 
-def _browser(url: str, seconds: float) -> tuple[float, float, float] | None:
-    """Return script and task time of Chromium per update, ms, and its heap, MB; None where it is not installed."""
+def _browser(url: str, seconds: float, interval: float) -> tuple[float, float, float] | None:
+    """Return script and task time of Chromium per update, ms, and its heap, MB; None where it is not installed.
+
+    Args:
+        url: Address of the page.
+        seconds: Length of the measurement.
+        interval: Seconds between two updates.
+    """
     try:
         import selenium  # noqa: F401
     except ImportError:
@@ -181,34 +230,46 @@ def _browser(url: str, seconds: float) -> tuple[float, float, float] | None:
             found = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
             return {item["name"]: item["value"] for item in found}
 
-        until(lambda: "sample of" in taken(), "the page in the browser")
+        until(lambda: "sample of" in taken(), "the page in the browser", PATIENCE_SECONDS)
         time.sleep(WARM_SECONDS)
         before, began = metrics(), time.monotonic()
         time.sleep(seconds)
-        after, updates = metrics(), time.monotonic() - began  # one a second
+        after, updates = metrics(), (time.monotonic() - began) / interval
         script, task = (1e3 * (after[name] - before[name]) / updates for name in ("ScriptDuration", "TaskDuration"))
         return script, task, after["JSHeapUsedSize"] / 1e6
 
 
 def measure(fleet: Fleet, seconds: float) -> Figures:
     """Measure the server and a browser with one fleet."""
+    is_largest = fleet.size >= LARGEST
     with segments("heliograph-live-") as folder:
-        engines = Engines(folder, fleet)
+        engines = Engines(folder, fleet, histograms=not is_largest)
         port = free_port()
-        with moving(engines), server(folder, port) as pid:
-            time.sleep(WARM_SECONDS)
-            alone = _share(pid, seconds)
+        with moving(engines), server(folder, port, 0.25 if is_largest else 1.0) as pid:
             with readers(port) as looking:
+                until(lambda: all(reader.interval for reader in looking), "the first messages", PATIENCE_SECONDS)
                 time.sleep(WARM_SECONDS)
+                if is_largest:  # its interval is known after three samples
+                    until(lambda: looking[0].interval > 1, "an interval for this fleet", PATIENCE_SECONDS)
+                interval = looking[0].interval
+                seconds = max(seconds, 3 * interval)
                 began = time.monotonic()
                 read = _share(pid, seconds)
-                found = [message for reader in looking for message in reader.messages if message[0] > began]
+                found = {page: _sizes(looking, page, began) for page in PAGES}
             rss = size_mb(pid)
-            script, task, heap = _browser(f"http://127.0.0.1:{port}/", seconds) or (None, None, None)
+            script, task, heap = _browser(f"http://127.0.0.1:{port}/", seconds, interval) or (None, None, None)
+            time.sleep(NOBODY_SECONDS)  # then it knows that nobody looks
+            alone = _share(pid, seconds)
         delays = _delays(folder, engines, seconds)
-    update_kb = statistics.median(size for _, size, is_new in found if is_new) / 1e3
+    fleet_kb, grid_kb = (statistics.median(found[page]) / 1e3 for page in PAGES)
     seen = (statistics.median(delays), max(delays))
-    return Figures(fleet, alone, read, rss, update_kb, *seen, script, task, heap)
+    return Figures(fleet, alone, read, rss, interval, fleet_kb, grid_kb, *seen, script, task, heap)
+
+
+def _sizes(looking: Sequence[Reader], page: str, began: float) -> list[int]:
+    """Return the sizes of the updates of a page since a moment."""
+    messages = [message for reader in looking if reader.page == page for message in reader.messages]
+    return [size for at, size, is_new in messages if is_new and at > began]
 
 
 def section(found: Sequence[Figures]) -> str:
@@ -222,15 +283,18 @@ def section(found: Sequence[Figures]) -> str:
         "## The live page",
         "",
         f"`make bench-live`, {facts['date']}, {facts['processor']}. One sample a second,",
-        f"in which every record and histogram of level 2 moves; the Fleet page; {READERS} readers, then a Chromium.",
+        f"in which every record and histogram of level 2 moves; {READERS} readers with streams, half of the Fleet page",
+        "and half of the Grid, then a Chromium. The largest fleet has no histograms and `--interval 0.25`; the server",
+        "samples it as often as its share of a core permits.",
         "",
-        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | kB of an update | seen after ms, 4 Hz "
-        "| script ms | with layout ms | heap MB |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | a sample every s "
+        "| kB of an update: Fleet, Grid | seen after ms, 4 Hz | script ms | with layout ms | heap MB |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {one.fleet.size:,} ({one.fleet.topics} x {one.fleet.receivers}) | {one.alone:.1%} | {one.read:.1%} "
-        f"| {one.rss_mb:.0f} | {one.update_kb:.1f} | {one.delay_ms:.0f} (at most {one.longest_ms:.0f}) "
+        f"| {one.rss_mb:.0f} | {one.interval:g} "
+        f"| {one.update_kb:.1f}, {one.grid_kb:.1f} | {one.delay_ms:.0f} (at most {one.longest_ms:.0f}) "
         f"| {shown(one.script_ms)} | {shown(one.task_ms)} | {shown(one.heap_mb)} |"
         for one in found
     ]
@@ -248,10 +312,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the section of RESULTS.md."""
     parser = argparse.ArgumentParser(description="CPU time and memory of the live page and of a browser.")
     parser.add_argument("--seconds", type=int, default=20, help="length of each measurement; default 20")
+    parser.add_argument("--only", type=int, help="measure the fleet with this number of receiver-topics only")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args(arguments)
     found = []
     for fleet in FLEETS:
+        if options.only not in (None, fleet.size):
+            continue
         print(f"bench-live: {fleet.size:,} receiver-topics", file=sys.stderr, flush=True)
         found.append(measure(fleet, options.seconds))
     body = section(found)

@@ -15,10 +15,12 @@ from tests.incidents import KEPT
 
 PAGES = {
     "": "state",
+    "grid?name=PRICES&sort=-lag_seconds": "gr-state",
     "alerts?alert=HeliographReceiverIsolated": "al-state",
     "topic?topic=PRICES.A": "tp-state",
     "receiver": "rx-state",
     "congestion": "cc-state",
+    "whatif": "wi-state",
     "stores": "st-state",
     "lab": "lab-state",
     "history": "hy-state",

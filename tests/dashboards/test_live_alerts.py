@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from heliograph.dashboards.live import alerting as alerting_module
 from heliograph.dashboards.live.alerting import Alerting, Board
 from heliograph.dashboards.live.app import create, page_at
 from heliograph.dashboards.live.figures import alerts as charts
@@ -25,7 +26,7 @@ from heliograph.dashboards.live.uploads import Uploads
 from heliograph.dashboards.words import ALERT
 from heliograph.monitor.alerts import Held, Judgement, Reading, Rule, Span, State, load_evaluator
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.model import Snapshot
+from heliograph.monitor.model import Health, InstanceState, ObjectState, Snapshot
 from tests.dashboards.alertmanagers import SILENCE, answer, manager
 from tests.dashboards.browsing import addresses, seen, served, until
 from tests.dashboards.test_live_page import text
@@ -448,6 +449,19 @@ def test_a_failed_judgement_is_stated_since_its_first_time_and_the_last_one_stay
     assert said[0] == ("", -NOW_NS)
     assert said[1:3] == [("promtool failed: x", SECOND), ("judging failed: odd", SECOND)]
     assert said[3][0] == ""
+
+
+def test_a_fleet_that_is_too_large_is_not_recorded_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerting_module, "_MOST_OBJECTS", 2)
+    slow = Slow()
+    alerting = Alerting(slow)
+    item = ObjectState("receiver", {}, {}, {})
+    owner = InstanceState("desk", Health.LIVE, "", 1, 1, 1, 1, "", (item,) * 3)
+    alerting.judge(Snapshot(NOW_NS, (owner,)))
+    assert slow.recorded == []
+    assert alerting.board.trouble == "the fleet has 3 objects, and this page judges up to 2; ask Prometheus"
+    alerting.judge(Snapshot(NOW_NS, ()), record_only=True)
+    assert slow.recorded == [NOW_NS]
 
 
 # Browser

@@ -42,8 +42,10 @@ def applied(shown: Any, update: Any) -> Any:
     if "set" in update:
         return update["set"]
     shown = json.loads(json.dumps(shown))
+    path: list[Any] = []
     for operation in json.loads(json.dumps(update["do"])):
-        path, what, *more = operation
+        (common, *steps), what, *more = operation
+        path = [*path[:common], *steps]
         inner = reduce(lambda found, step: found[step], path, shown)
         match what:
             case "set":
@@ -82,7 +84,7 @@ def test_a_trace_of_another_name_is_replaced_with_what_a_reader_hid_of_it() -> N
     update = difference(old, new)
     assert update is not None
     ((path, what, place, trace),) = update["do"]
-    assert (path, what, place, trace["name"]) == (("data",), "set", 0, "c")
+    assert (path, what, place, trace["name"]) == ([0, "data"], "set", 0, "c")
 
 
 def test_what_is_drawn_becomes_plain_values() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 
 from heliograph.dashboards.live.store import Service, Store, View, status_of
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.model import Event, Snapshot
+from heliograph.monitor.model import Event, Health, Snapshot
+from heliograph.monitor.rows import InstanceRow
 from tests.dashboards.views import NOW_NS, SECOND, Fleet
+
+NOBODY = ("one", Health.LIVE, "", 1, "", "", 1.0, *(0.0,) * 8, 0, 0, 0)
 
 
 def empty(time_ns: int, events: tuple[Event, ...] = ()) -> Snapshot:
@@ -96,6 +101,28 @@ def test_where_hosts_are_collected_the_page_says_why_none_is_there() -> None:
     store = Store(lambda: empty(NOW_NS), place="rum://here:1", absence=lambda: "no report received")
     state = status_of(store.take(), NOW_NS)
     assert (state.service, state.reason) == (Service.EMPTY, "no report received")
+
+
+def test_a_sample_that_takes_long_comes_less_often_and_the_page_says_why() -> None:
+    def sample() -> Snapshot:
+        end = time.thread_time() + cost
+        while time.thread_time() < end:
+            pass
+        return Snapshot(time.time_ns(), ())
+
+    cost = 0.05
+    store = Store(sample, interval=0.1)
+    for _ in range(3):
+        store.take()
+    view = store.view
+    assert 0.3 <= view.interval < 5
+    assert view.slowed >= cost
+    live = replace(view, instances=(InstanceRow(*NOBODY),), heard_ns=view.time_ns)
+    assert "because a sample takes 0.1 s of a core" in status_of(live, view.time_ns).reason
+    cost = 0.0
+    store.take()
+    assert store.view.interval == 0.1
+    assert store.view.slowed == 0
 
 
 def test_one_thread_samples_however_many_look() -> None:

@@ -253,6 +253,14 @@
   window.setInterval(look, LOOK);
   document.addEventListener("visibilitychange", look);
 
+  /* A button with "data-set" gives a selection of the page its "data-value". */
+  document.addEventListener("click", function (event) {
+    var button = event.target.closest("[data-set]");
+    if (button !== null) {
+      window.dash_clientside.set_props(button.dataset.set, { value: button.dataset.value });
+    }
+  });
+
   /* A new sample replaces the elements of its parts. The focus returns to the link or heading with the same text. */
   var focused = null; /* the element with the focus */
   var place = null; /* id of the part around it */
@@ -338,6 +346,11 @@
       }
       window.history.replaceState(window.history.state, "", window.location.pathname + "?" + choices);
       return []; /* the messages about the former address */
+    },
+
+    /* The page of rows to show after another choice of rows. */
+    first: function () {
+      return "";
     },
 
     /* Moves the line of the cursor, the first shape of the chart, and says its time to screen readers. */

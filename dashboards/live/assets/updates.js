@@ -32,9 +32,11 @@
       return copy;
     }
     var root = own(value);
+    var path = [];
     operations.forEach(function (operation) {
       var inner = root;
-      operation[0].forEach(function (step) {
+      path = path.slice(0, operation[0][0]).concat(operation[0].slice(1));
+      path.forEach(function (step) {
         inner[step] = own(inner[step]);
         inner = inner[step];
       });

@@ -35,6 +35,7 @@ from heliograph.dashboards.live.silences import Silence, silenced
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ALERT, Tone
 from heliograph.monitor.alerts import Held, Rule, State
+from heliograph.monitor.groups import groups_of
 
 __all__ = ["CHOICES", "DRAWN_BY_DASH", "PLACES", "Choice", "choice", "layout", "parts", "runbook"]
 
@@ -330,7 +331,7 @@ def _linked(link: re.Match[str], rule: Rule) -> str:
 def _opens(view: View, labels: Mapping[str, str]) -> list[Any]:
     """Return links to the pages of an object, as far as it is in reach."""
     found: list[Any] = []
-    receivers = {row.instance for row in view.rows}
+    receivers = {name for (name,) in groups_of(view.rows, "instance").names}
     for name in dict.fromkeys(labels.get(key, "") for key in ("receiver", "node")):
         if name in receivers:
             found.append(of_receiver(name))

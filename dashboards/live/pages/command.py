@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dash import dcc, html
+from dash import html
 
 from heliograph.dashboards.live.control import COMMANDS, Control, key_of
 from heliograph.dashboards.live.pages import tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
-from heliograph.dashboards.live.pages.parts import card, named
+from heliograph.dashboards.live.pages.parts import card, entry, picker
 from heliograph.dashboards.live.store import View
 
 __all__ = ["CHOICES", "FIELDS", "PLACES", "Order", "layout", "order", "parts"]
@@ -93,6 +93,7 @@ def layout(
     if control is None:
         return html.Main([*top, card("Read-only", "", html.P(_OFF))])
     found = parts(view, control)
+    commands = [{"label": name, "value": name} for name in COMMANDS]
     needs = "; ".join(f"{name}: {command.help}" for name, command in COMMANDS.items())
     return html.Main(
         [
@@ -102,14 +103,14 @@ def layout(
                 "every command is an event with your name, and is written to the log of the server",
                 html.Div(
                     [
-                        _picker("instance", "Instance", found["act-instance"], chosen.instance),
-                        _picker("command", "Command", [{"label": n, "value": n} for n in COMMANDS], chosen.command),
-                        _picker("receiver", "Receiver", found["act-receiver"], chosen.receiver),
-                        _input("for", "For", "30s, 5m, 2h"),
-                        _input("rate", "Rate in bytes/s", "250k, 10M, 0"),
-                        _input("why", "Reason", "for the receiver and the events"),
-                        _input("who", "Your name", "for the events"),
-                        _input("token", "Control token", "", "password"),
+                        picker("act-instance", "Instance", found["act-instance"], chosen.instance or "", "none"),
+                        picker("act-command", "Command", commands, chosen.command or "", "none"),
+                        picker("act-receiver", "Receiver", found["act-receiver"], chosen.receiver or "", "none"),
+                        entry("act-for", "For", "30s, 5m, 2h"),
+                        entry("act-rate", "Rate in bytes/s", "250k, 10M, 0"),
+                        entry("act-why", "Reason", "for the receiver and the events"),
+                        entry("act-who", "Your name", "for the events"),
+                        entry("act-token", "Control token", "", "password"),
                         html.Button("Send", id="act-send", className="quiet", n_clicks=0),
                     ],
                     className="controls",
@@ -120,13 +121,3 @@ def layout(
             card("Events", "newest first", html.Div(found["act-events"], id="act-events", className="events")),
         ]
     )
-
-
-def _picker(name: str, title: str, options: Sequence[Mapping[str, str]], value: str | None) -> html.Div:
-    box = dcc.Dropdown(id=f"act-{name}", options=list(options), value=value, placeholder="none")
-    return named(title, html.Label(title, htmlFor=f"act-{name}"), box, kind="picker")
-
-
-def _input(name: str, title: str, example: str, kind: Any = "text") -> html.Div:
-    box = dcc.Input(id=f"act-{name}", type=kind, placeholder=example, value="", maxLength=256, autoComplete="off")
-    return html.Div([html.Label(title, htmlFor=f"act-{name}"), box], className="picker")

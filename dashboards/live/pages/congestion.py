@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from dash import html
 
@@ -128,7 +129,13 @@ def layout(view: View, state: Mapping[str, Any], chosen: Choice, said: Sequence[
             ),
             card(
                 "Decisions so far",
-                "since the start of the stream; each with all its inputs: option decision_log, heliograph lab replay",
+                [
+                    "since the start of the stream; with all inputs in the decision log: ",
+                    html.A(
+                        "what other options would have decided",
+                        href=f"/whatif?{urlencode({'log': chosen.stream}, errors='replace')}",
+                    ),
+                ],
                 html.Div(found["cc-totals"], id="cc-totals"),
             ),
             card("Topics", "of this stream", html.Div(found["cc-topics"], id="cc-topics")),

@@ -14,7 +14,7 @@ from heliograph.monitor.sources import ReceiverOfStream, StreamRow
 
 __all__ = ["known", "streams"]
 
-MOST_ROWS = 40
+MOST_ROWS = 15
 
 _STORM = Word("NAK storm", "■", "bad", 2)
 _CALM = Word("no storm", "●", "good", 0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dash import dcc, html
+from dash import html
 
 from heliograph.dashboards.live.control import EVERY, PATTERNS, Control
 from heliograph.dashboards.live.detailing import Raised
@@ -18,7 +18,7 @@ from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
-from heliograph.dashboards.live.pages.parts import badge, card, cell, named, table, tile
+from heliograph.dashboards.live.pages.parts import badge, card, cell, entry, picker, table, tile
 from heliograph.dashboards.live.pages.verdict import old
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import DETAIL, Tone
@@ -171,13 +171,13 @@ def _form(found: Mapping[str, Any], chosen: Choice) -> html.Section:
         "it ends by itself; every command is an event with your name, and is written to the log of the server",
         html.Div(
             [
-                _picker("instance", "Instance", found["dt-instance"], chosen.instance, "none"),
-                _picker("of", "Of", kinds, chosen.of, "the whole instance"),
-                _input("pattern", "Pattern", "PRICES.*", value=chosen.pattern),
-                _picker("level", "Level", levels, chosen.level, "none"),
-                _input("for", "For", "30s, 5m, 2h"),
-                _input("who", "Your name", "for the events"),
-                _input("token", "Control token", "", "password"),
+                picker("dt-instance", "Instance", found["dt-instance"], chosen.instance, "none"),
+                picker("dt-of", "Of", kinds, chosen.of, "the whole instance"),
+                entry("dt-pattern", "Pattern", "PRICES.*", value=chosen.pattern),
+                picker("dt-level", "Level", levels, chosen.level, "none"),
+                entry("dt-for", "For", "30s, 5m, 2h"),
+                entry("dt-who", "Your name", "for the events"),
+                entry("dt-token", "Control token", "", "password"),
                 html.Button("Set", id="dt-send", className="quiet", n_clicks=0),
                 html.Button("End now", id="dt-end", className="quiet", n_clicks=0),
             ],
@@ -190,17 +190,6 @@ def _form(found: Mapping[str, Any], chosen: Choice) -> html.Section:
             className="more",
         ),
     )
-
-
-def _picker(name: str, title: str, options: Sequence[Mapping[str, str]], value: str, empty: str) -> html.Div:
-    box = dcc.Dropdown(id=f"dt-{name}", options=list(options), value=value or None, placeholder=empty)
-    return named(title, html.Label(title, htmlFor=f"dt-{name}"), box, kind="picker")
-
-
-def _input(name: str, title: str, example: str, kind: Any = "text", value: str = "") -> html.Div:
-    place = f"dt-{name}"
-    box = dcc.Input(id=place, type=kind, placeholder=example, value=value, maxLength=256, autoComplete="off")
-    return html.Div([html.Label(title, htmlFor=place), box], className="picker")
 
 
 def _ends(item: Raised, view: View) -> str:

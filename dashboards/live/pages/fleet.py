@@ -13,6 +13,7 @@ from typing import Any, Literal
 from dash import dcc, html
 
 from heliograph.dashboards.live.figures.latency import over_time, percentile_spectrum
+from heliograph.dashboards.live.figures.lines import receiver_colours, topic_colours
 from heliograph.dashboards.live.figures.repair import losses, naks
 from heliograph.dashboards.live.figures.throughput import throughput
 from heliograph.dashboards.live.pages import control, numbers, stores, tables
@@ -24,6 +25,7 @@ from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Poin
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR
 from heliograph.monitor.alerts import State
+from heliograph.monitor.groups import groups_of
 from heliograph.monitor.latency import percentiles
 
 __all__ = ["PLACES", "Choice", "choice", "layout", "parts", "verdict_parts"]
@@ -31,7 +33,6 @@ __all__ = ["PLACES", "Choice", "choice", "layout", "parts", "verdict_parts"]
 PLACES = (
     "tiles",
     "receivers",
-    "topics",
     "carried",
     "stores",
     "known",
@@ -77,7 +78,6 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
     return {
         "tiles": _tiles(view),
         "receivers": tables.receivers(view),
-        "topics": tables.topics(view).children,
         "carried": tables.carried(view),
         "stores": stores.listed(view),
         "known": control.known(view),
@@ -89,7 +89,7 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
         "losses": losses(points),
         "losses-twin": _losses_twin(points),
         "latency": over_time(points, choice.group),
-        "latency-twin": _latency_twin(points[-1:]),
+        "latency-twin": _latency_twin(points),
         "spectrum": percentile_spectrum(spectrum, choice.kind),
         "spectrum-twin": _spectrum_twin(spectrum, choice.kind),
         "instances": tables.instances(view),
@@ -139,7 +139,7 @@ def layout(
                 "Receivers",
                 "worst first; over all topics of each",
                 html.Div(found["receivers"], id="receivers"),
-                html.Details(found["topics"], id="topics", className="twin"),
+                html.P(dcc.Link("All of them in the grid", href="/grid", refresh=False), className="more"),
             ),
             card("Topics", "worst first; with their senders", html.Div(found["carried"], id="carried")),
             card("Message stores", "worst first", html.Div(found["stores"], id="stores")),
@@ -201,7 +201,7 @@ def _tiles(view: View) -> list[html.Div]:
     last = view.points[-1] if view.points else None
     bad = troubled(view.rows)
     tones = {BEHAVIOUR[row.behaviour].tone for row in bad}
-    receiving = len({row.instance for row in view.rows})
+    receiving = len(groups_of(view.rows, "instance"))
     delivered = sum(last.delivered.values()) if last else 0.0
     sent = sum(last.sent.values()) if last else 0.0
     naks = sum(last.naks.values()) if last else 0.0
@@ -243,15 +243,16 @@ def _throughput_twin(points: tuple[Point, ...]) -> html.Table:
     last = points[-1] if points else Point(0, 0.0)
     rows = [
         (topic, (numbers.rate(last.sent.get(topic)), numbers.rate(last.delivered.get(topic))))
-        for topic in sorted({*last.sent, *last.delivered})
+        for topic in sorted(topic_colours(points))
     ]
     return tables.twin("Throughput by topic, newest interval", ("sent/s", "delivered/s"), rows)
 
 
 def _receiver_twin(points: tuple[Point, ...], name: str, series: str) -> html.Table:
     last: Mapping[str, float] = getattr(points[-1], series) if points else {}
-    highest = {key: max(getattr(point, series).get(key, 0.0) for point in points) for key in last}
-    rows = [(key, (numbers.rate(value), numbers.rate(highest[key]))) for key, value in sorted(last.items())]
+    drawn = [key for key in sorted(receiver_colours(points)) if key in last]
+    highest = {key: max(getattr(point, series).get(key, 0.0) for point in points) for key in drawn}
+    rows = [(key, (numbers.rate(last[key]), numbers.rate(highest[key]))) for key in drawn]
     return tables.twin(f"{name} by receiver", (name, "highest shown"), rows)
 
 
@@ -266,7 +267,8 @@ def _losses_twin(points: tuple[Point, ...]) -> html.Table:
                 numbers.count(sum(point.lost.get(name, 0.0) * point.seconds for point in points)),
             ),
         )
-        for name in sorted(last.missed)
+        for name in sorted(receiver_colours(points))
+        if name in last.missed
     ]
     return tables.twin("Loss by receiver", ("missed/s", "recovered/s", "lost, all shown"), rows)
 
@@ -275,16 +277,24 @@ def _latency_twin(points: tuple[Point, ...]) -> html.Table:
     last = points[-1] if points else Point(0, 0.0)
     rows = [
         (group.replace(":", " "), tuple(numbers.latency(found[name]) for name in QUANTILES))
-        for group, found in sorted(last.latency.items())
+        for group in _with_lines(points)
+        if (found := last.latency.get(group)) is not None
     ]
     return tables.twin("Latency, newest interval", tuple(QUANTILES), rows)
 
 
+def _with_lines(points: tuple[Point, ...]) -> list[Group]:
+    """Return the groups that have lines in charts: all, the busiest topics, the receivers with most missing packets."""
+    topics = (f"topic:{name}" for name in topic_colours(points))
+    return sorted([EVERYTHING, *(f"receiver:{name}" for name in receiver_colours(points)), *topics])
+
+
 def _spectrum_twin(points: tuple[Point, ...], kind: str) -> html.Table:
     fractions = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999, "max": 1.0}
-    groups = sorted({group for point in points for group in point.cells if group.startswith(f"{kind}:")})
     rows = []
-    for group in groups:
+    for group in _with_lines(points):
+        if not group.startswith(f"{kind}:"):
+            continue
         if (histogram := merged(points, group)) is not None:
             values = percentiles(histogram, tuple(fractions.values()))
             rows.append((group.partition(":")[2], tuple(numbers.latency(value) for value in values)))

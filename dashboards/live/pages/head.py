@@ -15,10 +15,12 @@ __all__ = ["PAGES", "head", "notes", "stamp", "taken"]
 
 PAGES: Mapping[str, str] = {
     "/": "Fleet",
+    "/grid": "Grid",
     "/alerts": "Alerts",
     "/topic": "Topic",
     "/receiver": "Receiver",
     "/congestion": "Congestion",
+    "/whatif": "What if",
     "/stores": "Stores",
     "/lab": "Latency lab",
     "/history": "History",

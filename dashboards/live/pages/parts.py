@@ -18,6 +18,7 @@ __all__ = [
     "card",
     "cell",
     "chart",
+    "entry",
     "gauge",
     "graph",
     "harmless",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 _FULL = 0.8
+_MOST_SPARK = 20
+"""Points of a small curve."""
 _HALF = 0.5
 
 
@@ -60,11 +63,13 @@ def gauge(share: float) -> list[Any]:
 def spark(values: Sequence[float | None], title: str) -> html.Span:
     """A small filled curve of some values, from 0 to the highest; decoration only: the number stands next to it."""
     known = [value or 0.0 for value in values]
+    width = -(-len(known) // _MOST_SPARK)  # the greatest of each few: a peak stays, and an update stays small
+    known = [max(known[at : at + width]) for at in range(0, len(known), width or 1)]
     top = max(known, default=0.0)
     if len(known) < 2 or top <= 0:
         return html.Span(className="spark", style={"clipPath": "polygon(0 96%,100% 96%,100% 100%,0 100%)"}, title=title)
     step = 100 / (len(known) - 1)
-    line = ",".join(f"{index * step:.1f}% {100 - 96 * value / top:.0f}%" for index, value in enumerate(known))
+    line = ",".join(f"{index * step:.0f}% {100 - 96 * value / top:.0f}%" for index, value in enumerate(known))
     return html.Span(
         className="spark",
         style={"clipPath": f"polygon(0 100%,{line},100% 100%)"},
@@ -135,6 +140,23 @@ def picker(place: str, name: str, options: Sequence[Mapping[str, str]], value: s
     """A labelled list of choices; `empty` is shown without a choice."""
     box = dcc.Dropdown(id=place, options=list(options), value=value or None, placeholder=empty)
     return named(name, html.Label(name, htmlFor=place), box, kind="picker")
+
+
+def entry(place: str, name: str, example: str, kind: Any = "text", value: str = "", waits: bool = False) -> html.Div:
+    """A labelled field for text.
+
+    Args:
+        place: Id of the field.
+        name: Its label.
+        example: What is shown while it is empty.
+        kind: "text" or "password".
+        value: Its text.
+        waits: Whether it takes effect with Enter, or when it loses the focus; otherwise with each letter.
+    """
+    box = dcc.Input(
+        id=place, type=kind, placeholder=example, value=value, maxLength=256, autoComplete="off", debounce=waits
+    )
+    return html.Div([html.Label(name, htmlFor=place), box], className="picker")
 
 
 def named(name: str, *body: Any, kind: str) -> html.Div:

@@ -20,7 +20,7 @@ from heliograph.dashboards.live.receiving import STAGES, Receiving
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, FAULT, Tone
 from heliograph.monitor.clocks import Trust
-from heliograph.monitor.fleet import worst_instances
+from heliograph.monitor.groups import groups_of, rows_of_instance
 from heliograph.monitor.localise import PLACES as LOCATIONS
 from heliograph.monitor.model import Event
 from heliograph.monitor.sources import ReceiverOfStream
@@ -70,9 +70,8 @@ class Choice:
 
 def _names(view: View) -> list[str]:
     """Return the receivers, worst first; those that only their sources know follow."""
-    return list(
-        dict.fromkeys([*(row.instance for row in worst_instances(view.rows)), *(row.called for row in view.known)])
-    )
+    here = (name for (name,) in groups_of(view.rows, "instance").names)
+    return list(dict.fromkeys([*here, *(row.called for row in view.known)]))
 
 
 def _is_about(event: Event, name: str, known: Sequence[ReceiverOfStream]) -> bool:
@@ -84,7 +83,7 @@ def _is_about(event: Event, name: str, known: Sequence[ReceiverOfStream]) -> boo
 def _of(view: View, name: str) -> View:
     """Return the part of a view that is about one receiver."""
     known = tuple(row for row in view.known if row.called == name)
-    rows = tuple(row for row in view.rows if row.instance == name)
+    rows = tuple(rows_of_instance(view.rows, name))
     ends = {name, *(row.transmitter for row in rows), *(row.instance for row in known)}
     streams = {row.stream for row in rows} | {row.stream for row in known}
     return replace(

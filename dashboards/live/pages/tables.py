@@ -13,12 +13,13 @@ from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiv
 from heliograph.dashboards.live.series import Point
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
-from heliograph.monitor.fleet import InstanceRow, ReceiverRow, TransmitterRow, worst_instances
+from heliograph.monitor.fleet import InstanceRow, TransmitterRow
+from heliograph.monitor.groups import Group, groups_of
 from heliograph.monitor.model import Event
 
 __all__ = ["carried", "events", "hosts", "instances", "receivers", "topics", "twin"]
 
-MOST_ROWS = 40
+MOST_ROWS = 15
 MOST_EVENTS = 60
 _SPARK_POINTS = 60
 
@@ -47,39 +48,36 @@ _RECEIVER_HEADS = (
 
 def receivers(view: View) -> html.Div:
     """One line per receiving instance, worst first; the numbers cover all its topics."""
-    worst = worst_instances(view.rows)
+    groups = groups_of(view.rows, "instance")
     recent = view.points[-_SPARK_POINTS:]
-    shown = worst[:MOST_ROWS]
-    rows = [_receiver(row, [item for item in view.rows if item.instance == row.instance], recent) for row in shown]
+    rows = [_receiver(groups[place], recent) for place in range(min(len(groups), MOST_ROWS))]
     body: list[Any] = [table(_RECEIVER_HEADS, rows, "Receivers, worst first")]
-    if len(worst) > len(shown):
-        body.append(html.P(f"and {len(worst) - len(shown)} more in a better state", className="more"))
+    if len(groups) > len(rows):
+        body.append(html.P(f"and {len(groups) - len(rows)} more in a better state", className="more"))
     if not rows:
         body = [html.P("No instance receives yet.", className="nothing")]
     return html.Div(body)
 
 
-def _receiver(worst: ReceiverRow, rows: Sequence[ReceiverRow], recent: Sequence[Point]) -> html.Tr:
+def _receiver(group: Group, recent: Sequence[Point]) -> html.Tr:
+    worst = group.worst
     word = BEHAVIOUR[worst.behaviour]
     name = worst.instance
-    streams = {row.stream: row for row in rows}.values()
-    naks = sum(row.naks_per_s for row in streams)
-    lost = sum(row.lost for row in rows)
     latency = recent[-1].latency.get(f"receiver:{name}", {}) if recent else {}
-    many = f" {len(rows)} topics" if len(rows) > 1 else f" {worst.topic}"
-    why = f"{worst.topic}: {worst.reason}" if len(rows) > 1 and word.tone != "good" else worst.reason
+    many = f" {group.count} topics" if group.count > 1 else f" {worst.topic}"
+    why = f"{worst.topic}: {worst.reason}" if group.count > 1 and word.tone != "good" else worst.reason
     return html.Tr(
         [
             html.Td(badge(word)),
             html.Td([of_receiver(name), html.Span(many, className="muted")]),
-            cell(numbers.rate(sum(row.delivered_per_s for row in rows)), "n"),
+            cell(numbers.rate(group.delivered_per_s), "n"),
             html.Td(spark([point.by_receiver.get(name) for point in recent], "messages delivered per second")),
-            cell(numbers.seconds(max((row.lag_seconds or 0.0 for row in rows), default=0.0)), "n"),
-            html.Td(gauge(max(row.queue_fill for row in rows))),
-            cell(numbers.rate(naks), "n"),
+            cell(numbers.seconds(group.lag_seconds or 0.0), "n"),
+            html.Td(gauge(group.queue_fill)),
+            cell(numbers.rate(group.naks_per_s), "n"),
             html.Td(spark([point.naks.get(name) for point in recent], "NAKs per second")),
-            cell(numbers.ratio(max(row.missing_ratio for row in rows)), "n"),
-            cell(numbers.count(lost), "n loud" if lost else "n"),
+            cell(numbers.ratio(group.missing_ratio), "n"),
+            cell(numbers.count(group.lost), "n loud" if group.lost else "n"),
             cell(numbers.latency(latency.get("p50")), "n"),
             cell(numbers.latency(latency.get("p99.9")), "n"),
             html.Td(why, className="why"),
@@ -144,34 +142,34 @@ def carried(view: View) -> html.Div:
         ("Worst receiver", ""),
         ("Stream", ""),
     )
-    rows: dict[tuple[str, str], list[ReceiverRow]] = {}
-    for row in view.rows:
-        rows.setdefault((row.topic, row.stream), []).append(row)
+    groups = groups_of(view.rows, "topic")
     sent = {(row.topic, row.stream): row for row in view.transmitters}
-    places = list(dict.fromkeys([*rows, *sent]))
+    places = list(dict.fromkeys([*groups.names, *sent]))
     if not places:
         return html.Div(html.P("No topic in reach.", className="nothing"))
-    lines = [_carried(*place, rows.get(place, []), sent.get(place)) for place in places[:MOST_ROWS]]
+    lines = [
+        _carried(topic, stream, groups.find((topic, stream)), sent.get((topic, stream)))
+        for topic, stream in places[:MOST_ROWS]
+    ]
     body: list[Any] = [table(heads, lines, "Topics, worst first")]
     if len(places) > MOST_ROWS:
         body.append(html.P(f"and {len(places) - MOST_ROWS} more in a better state", className="more"))
     return html.Div(body)
 
 
-def _carried(topic: str, stream: str, rows: Sequence[ReceiverRow], sent: TransmitterRow | None) -> html.Tr:
-    worst = rows[0] if rows else None
+def _carried(topic: str, stream: str, group: Group | None, sent: TransmitterRow | None) -> html.Tr:
+    worst = group.worst if group else None
     word = BEHAVIOUR[worst.behaviour] if worst else _NOBODY
-    lost = sum(row.lost for row in rows)
-    name = sent.instance if sent else rows[0].transmitter or "out of reach"
-    lag = max((row.lag_seconds for row in rows if row.lag_seconds is not None), default=None)
+    lost = group.lost if group else 0
+    name = sent.instance if sent else (worst.transmitter if worst else None) or "out of reach"
     return html.Tr(
         [
             html.Td(badge(word)),
             html.Td(of_topic(topic, stream)),
             cell(name),
-            cell(numbers.rate(sent.sent_per_s if sent else rows[0].sent_per_s), "n"),
-            cell(numbers.count(len(rows)), "n"),
-            cell(numbers.seconds(lag), "n"),
+            cell(numbers.rate(sent.sent_per_s if sent else worst.sent_per_s if worst else None), "n"),
+            cell(numbers.count(group.count if group else 0), "n"),
+            cell(numbers.seconds(group.lag_seconds if group else None), "n"),
             cell(numbers.count(lost), "n loud" if lost else "n"),
             html.Td(of_receiver(worst.instance)) if worst else cell(numbers.NONE),
             cell(stream, "muted"),

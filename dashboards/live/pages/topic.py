@@ -35,6 +35,8 @@ from heliograph.dashboards.words import ACTION, BEHAVIOUR, CALM, FAULT, HEALTH, 
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.faults import Fault
 from heliograph.monitor.fleet import ReceiverRow, TransmitterRow
+from heliograph.monitor.groups import groups_of, rows_of_topic
+from heliograph.monitor.joined import column_of
 from heliograph.monitor.model import Event, Health
 from heliograph.monitor.rows import InstanceRow
 from heliograph.monitor.sources import ReceiverOfStream
@@ -168,17 +170,17 @@ class _Topic:
 
 def _topics(view: View) -> list[tuple[str, str]]:
     """Return topics with their streams: those with receivers first, the worst first."""
-    found = [(row.topic, row.stream) for row in view.rows] + [(row.topic, row.stream) for row in view.transmitters]
-    return list(dict.fromkeys(found))
+    here = ((topic, stream) for topic, stream in groups_of(view.rows, "topic").names)
+    return list(dict.fromkeys([*here, *((row.topic, row.stream) for row in view.transmitters)]))
 
 
 def _of(view: View, chosen: Choice) -> _Topic:
     topic = chosen.topic
     streams = [stream for name, stream in _topics(view) if name == topic]
     stream = chosen.stream if chosen.stream in streams else (streams or [""])[0]
-    rows = [row for row in view.rows if (row.topic, row.stream) == (topic, stream)]
+    rows = rows_of_topic(view.rows, topic, stream)
     known = {row.called: row for row in reversed(view.known) if row.stream == stream}  # the worst of equal names
-    here = {row.instance for row in view.rows if row.stream == stream}
+    here = {name for name, _, other in column_of(view.rows, "identity") if other == stream}
     racers = [_Racer(row.instance, row, known.get(row.instance)) for row in rows]
     racers += [_Racer(name, None, row) for name, row in reversed(known.items()) if name not in here]
     racers.sort(key=lambda racer: _TONES.index(racer.tone))  # stable: otherwise as the monitor ranks them

@@ -19,6 +19,7 @@ from heliograph.dashboards.words import BEHAVIOUR, CALM, FAULT, HEALTH, Tone
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.faults import Fault, Kind
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
+from heliograph.monitor.groups import groups_of, rows_of_instance
 from heliograph.monitor.model import Health
 
 __all__ = ["Sentence", "Verdict", "clause", "drawn", "fault_text", "old", "troubled", "verdict"]
@@ -109,7 +110,7 @@ def verdict(view: View, status: Status) -> Verdict:
     if not found:
         return _well(view)
     rest = [f"{len(bad) - _NAMED} more in trouble"] if len(bad) > _NAMED else []
-    healthy = len({row.instance for row in view.rows}) - len(bad)
+    healthy = len(groups_of(view.rows, "instance")) - len(bad)
     tail = [*map(Sentence, rest), *_left_on(view), *([Sentence(_others(healthy))] if healthy else [])]
     tone: Tone = "bad" if any(sentence.tone == "bad" for sentence in found) else "watch"
     return Verdict(tone, (*found, *tail), _spoken(view, bad, silent))
@@ -167,7 +168,7 @@ def _page_of(view: View, fault: Fault) -> str:
     if fault.stream:
         return address("/congestion", stream=fault.stream)
     name = fault.instances[0]
-    if any(row.instance == name for row in view.rows):
+    if rows_of_instance(view.rows, name):
         return address("/receiver", instance=name)
     sent = next((row for row in view.transmitters if row.instance == name), None)
     return address("/topic", topic=sent.topic, stream=sent.stream) if sent is not None else ""
@@ -225,8 +226,7 @@ def clause(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
 
 
 def _state(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
-    alike = [item for item in rows if item.instance == row.instance and item.behaviour is row.behaviour]
-    others = len(alike) - 1
+    others = sum(item.behaviour is row.behaviour for item in rows_of_instance(rows, row.instance)) - 1
     where = f" on {row.topic}" + (f" and {others} other topic{'s' * (others > 1)}" if others else "")
     return f"is {BEHAVIOUR[row.behaviour].text}{where}"
 
