@@ -17,6 +17,7 @@ from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.history.files import Broken
+    from heliograph.monitor.history.rollup import RolledUp
 
 __all__ = [
     "NAMED",
@@ -28,6 +29,7 @@ __all__ = [
     "place",
     "progress_option",
     "report_problems",
+    "report_rolled_up",
     "spool_option",
     "writable",
 ]
@@ -154,3 +156,19 @@ def report_problems(problems: Iterable[tuple[Broken, int]]) -> int:
     if len(found) > NAMED:
         print(f"heliograph: and {len(found) - NAMED} more", file=sys.stderr)
     return len(found)
+
+
+def report_rolled_up(what: str, done: RolledUp) -> int:
+    """Print what a roll-up has done, and what it could not use; returns the exit code."""
+    print(
+        f"{what}: {done.intervals:,} new intervals with {done.values:,} values in {done.hours:,} "
+        f"{'hour' if done.hours == 1 else 'hours'}",
+        flush=True,
+    )
+    for hour in done.kept:
+        print(
+            f"heliograph: {hour}: an earlier version made this hour, and it has more of these series than the spool; "
+            "see `history rollup --replace`",
+            file=sys.stderr,
+        )
+    return 1 if report_problems(done.problems) or done.kept else 0

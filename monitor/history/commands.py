@@ -1,4 +1,4 @@
-"""`heliograph history`: rollup, compact, prune, merge, import, verify, percentiles, report, studies.
+"""`heliograph history`: rollup, stream, compact, prune, merge, import, verify, percentiles, report, studies.
 
 Heavy libraries are loaded on use.
 
@@ -24,11 +24,13 @@ from heliograph.monitor.history.actions import (
     needs_pyarrow,
     progress_option,
     report_problems,
+    report_rolled_up,
     spool_option,
 )
 from heliograph.monitor.history.cause_commands import add_blame, add_stages
 from heliograph.monitor.history.histogram_commands import add_percentiles, add_verify
 from heliograph.monitor.history.retention_commands import add_compact, add_prune
+from heliograph.monitor.history.stream_command import add_stream
 from heliograph.monitor.history.studies.options import add_study_options, page_option
 from heliograph.monitor.text import printable
 
@@ -61,6 +63,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_rollup(actions)
+    add_stream(actions)
     add_compact(actions)
     add_prune(actions)
     _add_merge(actions)
@@ -427,17 +430,7 @@ def _rollup(args: argparse.Namespace) -> int:
                 done = rollup(OnSpark(spark), args.spool, args.history, replace=args.replace, progress=progress.tell)
     finally:
         progress.close()
-    print(
-        f"{args.history}: {done.intervals:,} new intervals with {done.values:,} values in {done.hours:,} "
-        f"{'hour' if done.hours == 1 else 'hours'}"
-    )
-    for hour in done.kept:
-        print(
-            f"heliograph: {hour}: an earlier version made this hour, and it has more of these series than the spool; "
-            "see --replace",
-            file=sys.stderr,
-        )
-    return 1 if report_problems(done.problems) or done.kept else 0
+    return report_rolled_up(str(args.history), done)
 
 
 def _merge(args: argparse.Namespace) -> int:

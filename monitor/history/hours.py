@@ -108,6 +108,8 @@ class Manifest:
     """Of a day: readers take its rows, not those of its hours, whose data files may be removed."""
     removed: bool = False
     """Of a day: it was removed with its hours. `intervals` and `values` tell how many there were."""
+    batch: str = ""
+    """Of an hour that a stream has committed: the number of its batch. Runs begin the names of its files."""
 
     @property
     def content_number(self) -> int:
@@ -210,6 +212,7 @@ def _decoded(content: Any, path: Place) -> Manifest:
         values=int(content["values"]),
         adopted=bool(content["adopted"]),
         hours={str(hour): int(number) for hour, number in content.get("hours", {}).items()},
+        batch=str(content.get("batch", "")),
         **{name: bool(content.get(name, False)) for name in _MARKS},
     )
 
@@ -233,6 +236,8 @@ def commit(folder: Place, manifest: Manifest) -> None:
     }
     if manifest.hours:
         content["hours"] = dict(manifest.hours)
+    if manifest.batch:
+        content["batch"] = manifest.batch
     content |= dict.fromkeys(marks, True)
     if isinstance(folder, Path):
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,11 @@ from pathlib import Path
 
 from heliograph.monitor.errors import UserError
 
-__all__ = ["FolderLock"]
+__all__ = ["Busy", "FolderLock"]
+
+
+class Busy(UserError):
+    """Another process holds the lock."""
 
 
 class FolderLock:
@@ -19,7 +23,8 @@ class FolderLock:
         busy: Message when another process holds the lock.
 
     Raises:
-        UserError: Another process holds it, or the directory cannot be written.
+        Busy: Another process holds it.
+        UserError: The directory cannot be written.
     """
 
     def __init__(self, folder: Path, busy: str) -> None:
@@ -32,7 +37,7 @@ class FolderLock:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self.release()
-            raise UserError(busy) from error
+            raise Busy(busy) from error
 
     def release(self) -> None:
         """Release the lock; harmless when done already."""

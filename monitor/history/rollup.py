@@ -26,11 +26,12 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -366,7 +367,14 @@ class Threads:
 
 
 def rollup(
-    runner: Runner, spool: Place, history: Place, *, replace: bool = False, progress: Progress = lambda text: None
+    runner: Runner,
+    spool: Place,
+    history: Place,
+    *,
+    replace: bool = False,
+    only: Container[str] | None = None,
+    batch: str = "",
+    progress: Progress = lambda text: None,
 ) -> RolledUp:
     """Roll a spool up into a history.
 
@@ -375,18 +383,27 @@ def rollup(
         spool: Directory to read.
         history: Directory to write; created when missing.
         replace: Rebuild each hour of the spool from the spool alone; intervals that only the history has are lost.
+        only: Paths of the files to read, below the spool; None: all files.
+        batch: Name of the batch of a stream, kept in the manifests.
         progress: Called from time to time.
 
     Raises:
+        Busy: Another process writes the history.
         UserError: The spool does not exist, the history cannot be written, other writers are always first, or a worker
             wrote where this machine does not see it.
     """
     if not spool.is_dir():
         raise no_spool(spool)
+
+    def is_left_out(ledger: Ledger, name: str) -> bool:
+        return (only is not None and name not in only) or (not replace and ledger.has(name))
+
     with Run(history, f"another roll-up is writing the history {history}; run this one after it") as run:
         return _in_passes(
             history,
-            lambda: _rolled_up(runner, run, spool, absolute(history), replace=replace, progress=progress),
+            lambda: _rolled_up(
+                runner, run, spool, absolute(history), is_left_out, replace=replace, batch=batch, progress=progress
+            ),
             progress,
         )
 
@@ -416,14 +433,22 @@ _PAUSE_S = 1.0
 
 
 def _rolled_up(
-    runner: Runner, run: Run, spool: Place, history: Place, *, replace: bool, progress: Progress
+    runner: Runner,
+    run: Run,
+    spool: Place,
+    history: Place,
+    is_left_out: Callable[[Ledger, str], bool],
+    *,
+    replace: bool,
+    batch: str,
+    progress: Progress,
 ) -> tuple[RolledUp, bool]:
     """Do one pass; returns its result, and whether other writers were first in some hours."""
     if adopted := adopt(history):
         progress(f"took over {adopted:,} hours of an earlier version")
     ledger = Ledger(history)
     progress("looking for new files in the spool")
-    found = scan(spool, None if replace else ledger.has)
+    found = scan(spool, partial(is_left_out, ledger))
     first, last = _hours_of(found)
     skip = {} if replace else _merged_before(history, first, last)
     closed = _closed_before(history, first, last)
@@ -433,7 +458,7 @@ def _rolled_up(
     notes.problems += [(broken, 0) for broken in found.broken]
     run.begin()
     progress(f"writing {len(notes.merged):,} hours")
-    done, is_contested = _committed(runner, history, run, notes, replace=replace)
+    done, is_contested = _committed(runner, history, run, notes, replace=replace, batch=batch)
     if not is_contested:
         _note_files(
             ledger,
@@ -512,7 +537,9 @@ def _absolute(unit: Unit) -> Unit:
     return Unit(paths, unit.rows, unit.sources, unit.first_us, unit.last_us)
 
 
-def _committed(runner: Runner, history: Place, run: Run, notes: Found, *, replace: bool) -> tuple[RolledUp, bool]:
+def _committed(
+    runner: Runner, history: Place, run: Run, notes: Found, *, replace: bool, batch: str
+) -> tuple[RolledUp, bool]:
     """Write and commit the hours of the notes.
 
     Args:
@@ -521,6 +548,7 @@ def _committed(runner: Runner, history: Place, run: Run, notes: Found, *, replac
         run: Has begun.
         notes: Of the first half; problems of this one are added.
         replace: The new rows replace those of the hours.
+        batch: See `rollup`.
 
     Returns:
         The result, and whether other writers were first in some hours: these are as if nothing had been read.
@@ -576,6 +604,7 @@ def _committed(runner: Runner, history: Place, run: Run, notes: Found, *, replac
                     merged=merged,
                     intervals=sum(part.intervals for part in parts),
                     values=sum(part.values for part in parts),
+                    batch=batch,
                 ),
             )
         except Contested:

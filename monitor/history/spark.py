@@ -78,6 +78,7 @@ def _settings(master: str, log4j: Path, folder: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.authenticate.socketTimeout": "120s",  # the start of an interpreter on a busy machine
         "spark.sql.shuffle.partitions": "8",
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",

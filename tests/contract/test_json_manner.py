@@ -96,8 +96,8 @@ ELSEWHERE = {
 
 WITHOUT = {
     "alerts render", "clean", "export", "grafana show", "history compact", "history import",
-    "history percentiles", "history report", "history rollup", "lab list", "lab show", "live", "monitor", "pub",
-    "repairer", "store replay", "sub",
+    "history percentiles", "history report", "history rollup", "history stream", "lab list", "lab show", "live",
+    "monitor", "pub", "repairer", "store replay", "sub",
 }  # fmt: skip
 """They write files, messages or pages, serve, or print a text for people. `sub` and `store replay` have --format."""
 

@@ -1,6 +1,7 @@
 """The roll-up on a real standalone cluster: a master and two workers of one core each, on the loopback.
 
 A worker and a driver are killed in the middle of a roll-up. Afterwards the history equals the direct merge bit for bit.
+The same cluster rolls a spool in S3 up into a history in S3.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ import pytest
 
 from heliograph.monitor.history.hours import load, read_history
 from heliograph.monitor.history.merge import merge_spool
+from heliograph.monitor.history.remote import place_of
 from heliograph.monitor.history.rollup import Threads, rollup
+from heliograph.monitor.history.writes import put
+from tests.history.object_store import store_of_commands
 from tests.history.recordings import sample_spool
 from tests.history.test_rollup import ORDER
 from tests.ports import free_port
@@ -29,6 +33,7 @@ from tests.ports import free_port
 PATIENCE_S = 120.0
 """Bound of each wait; a cluster needs a tenth of it."""
 WORKERS = ("worker-1", "worker-2")
+FOR_EXECUTORS = {"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"}
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="no java: apt-get install openjdk-17-jre-headless"),
@@ -94,7 +99,9 @@ class Cluster:
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # JVMs that live for seconds
             # Without the ratio, all tasks of a short job may run on the worker that is ready first.
             "PYSPARK_SUBMIT_ARGS": "--conf spark.scheduler.minRegisteredResourcesRatio=1.0"
-            " --conf spark.executor.memory=512m pyspark-shell",
+            " --conf spark.executor.memory=512m"
+            + "".join(f" --conf spark.executorEnv.{name}={os.environ[name]}" for name in FOR_EXECUTORS & {*os.environ})
+            + " pyspark-shell",
         }
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
@@ -108,7 +115,7 @@ class Cluster:
         self._processes.append(process)
         return process
 
-    def rollup(self, name: str, spool: Path, history: Path) -> subprocess.Popen[bytes]:
+    def rollup(self, name: str, spool: Path | str, history: Path | str) -> subprocess.Popen[bytes]:
         """Start a roll-up; its output is the log of this name."""
         command = (sys.executable, "-m", "heliograph.monitor.cli", "history", "rollup", "--master", self.master)
         return self._start(name, *command, "--spool", spool, "--history", history)
@@ -138,11 +145,9 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    made = Cluster(folder)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         made.start()
         yield made
@@ -157,6 +162,28 @@ def is_writing(history: Path) -> bool:
 
 def commits(history: Path) -> int:
     return len(list(history.rglob("manifest-*.json")))
+
+
+def test_a_spool_in_s3_rolls_up_into_a_history_in_s3(cluster: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("moto.server", reason="moto is not installed")
+    rows = sample_spool(tmp_path / "spool", files=4, hours=3)
+    before = cluster.executors()
+    with store_of_commands("cluster") as store:
+        spool, history = place_of("s3://cluster/spool"), place_of("s3://cluster/history")
+        for path in sorted((tmp_path / "spool").rglob("*.parquet")):
+            put(spool / path.relative_to(tmp_path / "spool").as_posix(), path.read_bytes())
+        store.every = 10
+        try:
+            driver = cluster.rollup("driver in s3", str(spool), str(history))
+            told = cluster.finished("driver in s3", driver)
+        finally:
+            store.every = 0
+        assert f"{len(rows)} new intervals with {sum(row.n for row in rows):,} values in 3 hours" in told
+        table, broken = read_history(history)
+        assert broken == []
+        assert table.sort_by(ORDER).equals(merge_spool(tmp_path / "spool")[0])
+        assert store.failed > 0
+    assert [after - count for after, count in zip(cluster.executors(), before, strict=True)] == [1, 1]
 
 
 def test_history_equals_the_direct_merge_after_a_worker_and_a_driver_are_killed(
@@ -185,13 +212,14 @@ def test_history_equals_the_direct_merge_after_a_worker_and_a_driver_are_killed(
         assert commits(history) == 0, "killed too late"
         return driver
 
+    executors = cluster.executors()
     # The driver dies. Its session takes its JVM along; the executors on the workers end on their own.
     history = tmp_path / "driver-killed"
     killed_between_halves("first driver", history, None)
     assert read_history(history)[0].num_rows == 0
     again = cluster.rollup("second driver", spool, history)
     assert f"{len(rows)} new intervals with {values} values" in cluster.finished("second driver", again)
-    assert cluster.executors() == [2, 2], "each worker takes part in each roll-up"
+    assert cluster.executors() == [count + 2 for count in executors], "each worker takes part in each roll-up"
     check(history)
 
     # A worker dies with its executor, and with the partly merged rows that it kept for the second half.
