@@ -393,7 +393,7 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         if column.null_count:
             raise ValueError(f"column {field.name} lacks {column.null_count} values")
         try:
-            arrays.append(pc.cast(column, field.type))
+            arrays.append(column if column.type == field.type else pc.cast(column, field.type))
         except pa.ArrowException as error:
             raise ValueError(f"column {field.name} is {column.type}, not {field.type}") from error
         if pa.types.is_timestamp(field.type):

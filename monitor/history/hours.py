@@ -334,13 +334,13 @@ def read_hour(folder: Place, files: Sequence[DataFile]) -> pa.Table:
         OSError: A file is missing or cannot be read.
         ValueError: A file is damaged (`pyarrow.ArrowException` is one of its kinds), or has other rows than listed.
     """
-    tables = [arrow_schema(HISTORY).empty_table()]
+    tables = []
     for one in files:
         table = read_table(folder / one.name, HISTORY)
         if table.num_rows != one.rows:
             raise ValueError(f"{one.name} has {table.num_rows} rows, its manifest {one.rows}")
         tables.append(table)
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if tables else arrow_schema(HISTORY).empty_table()
 
 
 def read_history(history: Place) -> tuple[pa.Table, list[Broken]]:

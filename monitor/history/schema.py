@@ -17,6 +17,7 @@ pyarrow and pyspark are imported by the functions that need them.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from heliograph.engine import catalogue
@@ -163,6 +164,7 @@ class LatencyInterval:
     """HdrHistogram V2 body."""
 
 
+@lru_cache(maxsize=16)
 def arrow_schema(columns: tuple[Column, ...]) -> pyarrow.Schema:
     """The pyarrow form."""
     import pyarrow as pa

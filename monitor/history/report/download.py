@@ -7,8 +7,10 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from heliograph.monitor.history.report.figures import SHOWN, MetricFigures
+from heliograph.monitor.history.report.uncertainty import least
 from heliograph.monitor.history.schema import PERCENTILES
 
 __all__ = ["csv_rows", "download_link"]
@@ -19,19 +21,26 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def csv_rows(metrics: Sequence[MetricFigures]) -> Iterator[Sequence[object]]:
     """Yield the head and one row per series and hour; percentiles of too few values are empty."""
+    least_of = [least(fraction) for fraction in PERCENTILES.values()]
+    texts: dict[datetime, str] = {}  # the series have the same hours
     yield [name if name not in PERCENTILES else f"{name}_ns" for name in _COLUMNS]
     for metric in metrics:
         for series in metric.series:
             labels = [_text(series.labels[name]) for name in SHOWN]
             for hour in series.hours:
+                if hour.start not in texts:
+                    texts[hour.start] = f"{hour.start:%Y-%m-%dT%H:%M:%SZ}"
                 yield [
-                    f"{hour.start:%Y-%m-%dT%H:%M:%SZ}",
+                    texts[hour.start],
                     round(hour.length.total_seconds()),
                     *labels,
                     hour.n,
                     hour.dropped,
                     round(hour.mean),
-                    *(hour.at(name) for name in PERCENTILES),
+                    *(
+                        None if hour.n < needed else value
+                        for needed, value in zip(least_of, hour.percentiles, strict=True)
+                    ),
                     hour.max,
                     hour.covered_ms // 1000 if hour.covered_ms else None,
                 ]

@@ -1,9 +1,11 @@
 """The figures of a report, from the files of a history: nothing is drawn here.
 
 The history is read one UTC day after the other and merged into at most 24 batches of hours, from which the figures of
-the whole time and their uncertainty follow. So the memory does not grow with the length of the history. A second
-reading takes the hours of the few series that have a calendar. All figures come from merged counts; percentiles are
-never averaged. A day that is stored without its hours (`monitor.history.retention`) is one step of 24 hours.
+the whole time and their uncertainty follow. So the memory does not grow with the length of the history. Only the few
+worst series have a calendar, which needs their hours. Which these are shows at the end, so the hours of those that are
+worst at the beginning are kept; if others prove to be worst, the history is read a second time. All figures come from
+merged counts; percentiles are never averaged. A day that is stored without its hours (`monitor.history.retention`) is
+one step of 24 hours.
 
 Series are told apart by labels that people know: instance, topic, host, link and build. Streams, runs and levels of
 detail are added: they end with their process.
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,14 @@ from heliograph.monitor.history.hours import is_of_day, read_parts
 from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge
 from heliograph.monitor.history.remote import Place, globbed
 from heliograph.monitor.history.report.timeline import Event, Runs
-from heliograph.monitor.history.report.uncertainty import BATCHES, Limits, is_thin, percentile_limits, ratio_reach
+from heliograph.monitor.history.report.uncertainty import (
+    BATCHES,
+    Limits,
+    is_thin,
+    least,
+    percentile_limits,
+    ratio_reach,
+)
 from heliograph.monitor.history.schema import IMPORTED, PERCENTILES, metric_titles
 from heliograph.monitor.history.studies.calendar import Calendar, calendars
 from heliograph.monitor.history.studies.objectives import Judged, Objective, Shares, judged_of, shares_of
@@ -44,8 +54,13 @@ STACKED = 16
 CALENDARS = 3
 """Series with a calendar, those with the worst 99.9 % first: a calendar needs all hours of a series at once."""
 _IDENTITY = (*SHOWN, "digits", "lowest")
+_AT = {name: at for at, name in enumerate(PERCENTILES)}
 _NUMBERS = ("ts", "len_ms", "n", "dropped", "sum", "max", "covered_ms", "clock_error_ns", *PERCENTILES)
 _WORST = list(PERCENTILES).index("p99_9")
+_KEPT = 2 * CALENDARS
+"""Series whose hours are kept while the history is read."""
+_FIRST_TABLES, _FIRST_BYTES = 24, 64 << 20
+"""Hours, and their size, after which these series are chosen."""
 
 Key = tuple[object, ...]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -86,7 +101,7 @@ class Hour:
 
     def at(self, name: str) -> int | None:
         """Return a percentile by its column; None when fewer than ten values lie beyond it."""
-        return None if is_thin(self.n, PERCENTILES[name]) else self.percentiles[list(PERCENTILES).index(name)]
+        return None if self.n < least(PERCENTILES[name]) else self.percentiles[_AT[name]]
 
     @property
     def jitter(self) -> int | None:
@@ -154,13 +169,14 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
     broken: list[Broken] = []
     period = _batch_us(history)
     runs, merger, numbers = Runs(), Merger(period), []
-    shares = _Shares(objective)
+    shares, kept = _Shares(objective), _Kept()
     for table in _readable(history, broken):
         runs.add(table)
         shown = _by_shown(table)
         merger.add(shown)
         numbers.append(shown.drop_columns(["h"]))
         shares.add(shown)
+        kept.add(shown)
     if not numbers:
         return Figures((), (), (), (), (), tuple(broken))
     batches, _ = merge(merger.partial(), period, final=False, by=SHOWN)
@@ -174,8 +190,11 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
     beyond = {_identity(row): _Beyond(_cells(row)) for row in rows}
     for row in batches.select([*_IDENTITY, "ts", "n", "sum", "h"]).to_pylist():
         beyond[_identity(row)].add(row)
-    worst = {_identity(row) for row in [row for row in rows if row["metric"] == main and row["n"]][:CALENDARS]}
-    kept = [_only(_by_shown(table), worst) for table in _readable(history, [])]
+    worst = _worst(rows, CALENDARS)
+    of_worst = kept.rows(worst)
+    if of_worst is None:
+        only = _Only(worst)
+        of_worst = pa.concat_tables([only.of(_by_shown(table)) for table in _readable(history, [])])
     found: dict[str, list[SeriesFigures]] = {}
     names = _names(rows)
     for row, (name, detail) in zip(rows, names, strict=True):
@@ -184,7 +203,6 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
         )
     titles = metric_titles()
     metrics = tuple(MetricFigures(metric, titles.get(metric, metric), tuple(of)) for metric, of in found.items())
-    of_worst = pa.concat_tables(kept)
     mask = is_of_day(of_worst)
     return Figures(
         metrics,
@@ -220,8 +238,8 @@ def _by_shown(table: pa.Table) -> pa.Table:
     return merge(table, DAY_US if is_of_day(table)[0].as_py() else HOUR_US, by=SHOWN)[0]
 
 
-def _identity(row: Mapping[str, object]) -> Key:
-    return tuple(row[name] for name in _IDENTITY)
+_identity = itemgetter(*_IDENTITY)
+_percentiles = itemgetter(*PERCENTILES)
 
 
 def _hour(row: Mapping[str, Any]) -> Hour:
@@ -231,7 +249,7 @@ def _hour(row: Mapping[str, Any]) -> Hour:
         n=row["n"],
         dropped=row["dropped"],
         total=row["sum"],
-        percentiles=tuple(row[name] for name in PERCENTILES),
+        percentiles=_percentiles(row),
         max=row["max"],
         covered_ms=row["covered_ms"],
     )
@@ -248,10 +266,63 @@ def _batch_us(history: Place) -> int:
     return -(-span * 24 // BATCHES) * HOUR_US
 
 
-def _only(shown: pa.Table, worst: set[Key]) -> pa.Table:
-    """Return the rows of some series."""
-    keys = shown.select(_IDENTITY).to_pylist()
-    return shown.take(pa.array([at for at, row in enumerate(keys) if _identity(row) in worst], pa.int64()))
+# -- hours of the series with a calendar ------------------------------------------------------------------------------
+
+
+class _Kept:
+    """Rows of the series that are worst at the beginning."""
+
+    def __init__(self) -> None:
+        self._tables: list[pa.Table] = []
+        self._bytes = 0
+        self._chosen: _Only | None = None
+        """None: all, so far."""
+
+    def add(self, shown: pa.Table) -> None:
+        """Take the rows of an hour, or of a day."""
+        if self._chosen is not None:
+            self._tables.append(self._chosen.of(shown))
+            return
+        self._tables.append(shown)
+        self._bytes += shown.nbytes
+        if len(self._tables) == _FIRST_TABLES or self._bytes > _FIRST_BYTES:
+            whole, _ = merge(pa.concat_tables(self._tables), None, by=SHOWN)
+            self._chosen = _Only(_worst(sorted(whole.drop_columns(["h"]).to_pylist(), key=_order), _KEPT))
+            self._tables = [self._chosen.of(table) for table in self._tables]
+
+    def rows(self, series: set[Key]) -> pa.Table | None:
+        """Return the rows of some series; None if not all of them were kept."""
+        if self._chosen is not None and not series <= self._chosen.series:
+            return None
+        only = _Only(series)
+        return pa.concat_tables([only.of(table) for table in self._tables])
+
+
+def _worst(rows: Sequence[Mapping[str, Any]], most: int) -> set[Key]:
+    """Return the first series of the first metric that have values, of rows in the order of series."""
+    return {_identity(row) for row in [row for row in rows if row["metric"] == rows[0]["metric"] and row["n"]][:most]}
+
+
+class _Only:
+    """Chooses the rows of some series. Most hours have the same series, so the places of their rows are kept.
+
+    Args:
+        series: The series.
+    """
+
+    def __init__(self, series: set[Key]) -> None:
+        self.series = series
+        self._seen = pa.table({})
+        self._places = pa.array([], pa.int64())
+
+    def of(self, shown: pa.Table) -> pa.Table:
+        """Return the rows of the series."""
+        keys = shown.select(_IDENTITY)
+        if not keys.equals(self._seen):
+            rows = keys.to_pylist()
+            self._seen = keys
+            self._places = pa.array([at for at, row in enumerate(rows) if _identity(row) in self.series], pa.int64())
+        return shown.take(self._places)
 
 
 # -- uncertainty and objectives ---------------------------------------------------------------------------------------

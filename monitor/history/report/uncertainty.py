@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from heliograph.monitor.history.studies.bootstrap import MIN_BLOCKS, MIN_TAIL, t
 from heliograph.monitor.latency import percentiles
 from heliograph.monitor.model import Histogram
 
-__all__ = ["BATCHES", "MIN_BLOCKS", "MIN_TAIL", "Limits", "is_thin", "percentile_limits", "ratio_reach"]
+__all__ = ["BATCHES", "MIN_BLOCKS", "MIN_TAIL", "Limits", "is_thin", "least", "percentile_limits", "ratio_reach"]
 
 BATCHES = 24
 
@@ -40,6 +41,15 @@ class Limits:
 def is_thin(n: int, fraction: float) -> bool:
     """Whether fewer than `MIN_TAIL` of n values are expected beyond a percentile."""
     return n * (1 - fraction) < MIN_TAIL - 1e-6
+
+
+@lru_cache(maxsize=64)
+def least(fraction: float) -> int:
+    """Return the smallest number of values of which a percentile is not thin."""
+    n = math.floor(MIN_TAIL / (1 - fraction)) - 1
+    while is_thin(n, fraction):
+        n += 1
+    return n
 
 
 def ratio_reach(parts: Floats, sizes: Floats) -> float | None:
