@@ -403,8 +403,8 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
 
 def _check_calendar(name: str, times: pa.ChunkedArray) -> None:
     """Check that each time has a date in the calendar of Python, with a year of room at both ends."""
-    span = pc.min_max(pc.cast(times, pa.int64()))
-    for value in (span["min"].as_py(), span["max"].as_py()):
+    span = pc.min_max(times)
+    for value in (span["min"].value, span["max"].value):
         if value is not None and not _CALENDAR_US[0] <= value < _CALENDAR_US[1]:
             raise ValueError(f"column {name} has a time outside the years 2 to 9998: {value} us since 1970")
 

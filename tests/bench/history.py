@@ -149,8 +149,7 @@ def make_history(history: Path, spool: Path, rows: Rows, days: int) -> None:
             shifted = pa.array(hour[name].cast(pa.int64()).to_numpy() + number * HOUR_US)
             moved = moved.set_column(at, moved.schema.field(at), shifted.cast(moved.schema.field(at).type))
         folder = folder_of(history, begin)
-        folder.mkdir(parents=True)
-        pq.write_table(moved, folder / "rows.parquet", compression="zstd")
+        write_table(folder / "rows.parquet", moved)
         files = (DataFile("rows.parquet", moved.num_rows, (folder / "rows.parquet").stat().st_size),)
         merged = {SOURCE: [(number * per_hour, (number + 1) * per_hour - 1)]}
         commit(folder, Manifest(1, files, merged, per_hour, per_hour * VALUES))

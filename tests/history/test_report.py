@@ -11,20 +11,24 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import to_table, write_spool, write_table
+from heliograph.monitor.history.hours import read_history
 from heliograph.monitor.history.merge import merge
+from heliograph.monitor.history.report import figures
 from heliograph.monitor.history.report.charts import duration, spectrum_chart
 from heliograph.monitor.history.report.make import report
 from heliograph.monitor.history.report.metric import DRAWN
-from heliograph.monitor.history.report.uncertainty import percentile_limits, ratio_reach
+from heliograph.monitor.history.report.uncertainty import is_thin, least, percentile_limits, ratio_reach
 from heliograph.monitor.history.report.writing import write_report
 from heliograph.monitor.history.rollup import Threads, rollup
-from heliograph.monitor.history.schema import LatencyInterval
+from heliograph.monitor.history.schema import PERCENTILES, LatencyInterval
+from heliograph.monitor.history.studies.calendar import calendars
 from heliograph.monitor.history.studies.objectives import Objective
 from heliograph.monitor.latency import percentile
 from heliograph.monitor.page.svg import Line
@@ -219,6 +223,43 @@ def test_the_objective_the_calendar_and_the_clocks_are_shown(long_page: Page) ->
     assert "Largest error bound of the clocks: 30.0 µs. At least as large as the median" in card(
         long_page, "All the time"
     )
+
+
+@pytest.mark.parametrize("slowest", ["early", "late"])
+def test_the_worst_series_have_whole_calendars_whenever_they_became_the_worst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slowest: str
+) -> None:
+    """Those that are worst at the beginning are kept while the history is read; others need a second reading."""
+    monkeypatch.setattr(figures, "_FIRST_TABLES", 2)
+    worst = ["T0", "T1", "T2"] if slowest == "early" else ["T7", "T8", "T9"]
+    rows = []
+    for hour in range(6):
+        for number in range(10):
+            topic = f"T{number}"
+            median = 900_000.0 if topic in worst and (slowest == "early" or hour > 3) else 90_000.0 - 5_000 * number
+            rows.append(interval(latencies(len(rows), 300, median), seq=len(rows), at_s=3600 * hour, topic=topic))
+    write_spool(tmp_path / "spool", rows, "s0", 0)
+    rollup(Threads(1), tmp_path / "spool", tmp_path / "history")
+    readings = []
+    read = figures._readable
+
+    def counted(*args: Any) -> Any:
+        readings.append(args)
+        return read(*args)
+
+    monkeypatch.setattr(figures, "_readable", counted)
+    found = figures.figures_of(tmp_path / "history").calendars
+    assert len(readings) == (1 if slowest == "early" else 2)
+    assert [one.series["topic"] for one in found] == worst
+    assert [[cell.n for _, cell in sorted(one.week.items())] for one in found] == [[300] * 6] * 3
+    whole = calendars(read_history(tmp_path / "history")[0], by=figures.SHOWN)
+    assert [one for one in whole if one.series["topic"] in worst] == list(found)
+
+
+@pytest.mark.parametrize("fraction", PERCENTILES.values())
+def test_the_least_number_of_values_of_a_percentile_is_where_it_stops_to_be_thin(fraction: float) -> None:
+    assert is_thin(least(fraction) - 1, fraction)
+    assert not is_thin(least(fraction), fraction)
 
 
 def test_the_download_has_every_hour(long_page: Page) -> None:
