@@ -1,7 +1,7 @@
 """The roll-up on a real standalone cluster: a master and two workers of one core each, on the loopback.
 
 A worker and a driver are killed in the middle of a roll-up. Afterwards the history equals the direct merge bit for bit.
-The same cluster rolls a spool in S3 up into a history in S3.
+On the same cluster a stream adds a spool in S3 to a history in S3.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ class Cluster:
         self._processes.append(process)
         return process
 
-    def rollup(self, name: str, spool: Path | str, history: Path | str) -> subprocess.Popen[bytes]:
-        """Start a roll-up; its output is the log of this name."""
-        command = (sys.executable, "-m", "heliograph.monitor.cli", "history", "rollup", "--master", self.master)
-        return self._start(name, *command, "--spool", spool, "--history", history)
+    def rollup(self, name: str, spool: Path | str, history: Path | str, *action: str) -> subprocess.Popen[bytes]:
+        """Start a roll-up, or another action; its output is the log of this name."""
+        command = (sys.executable, "-m", "heliograph.monitor.cli", "history", *(action or ("rollup",)))
+        return self._start(name, *command, "--master", self.master, "--spool", spool, "--history", history)
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
@@ -165,7 +165,7 @@ def commits(history: Path) -> int:
     return len(list(history.rglob("manifest-*.json")))
 
 
-def test_a_spool_in_s3_rolls_up_into_a_history_in_s3(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_stream_adds_a_spool_in_s3_to_a_history_in_s3(cluster: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("moto.server", reason="moto is not installed")
     rows = sample_spool(tmp_path / "spool", files=4, hours=3)
     before = cluster.executors()
@@ -175,7 +175,7 @@ def test_a_spool_in_s3_rolls_up_into_a_history_in_s3(cluster: Cluster, tmp_path:
             put(spool / path.relative_to(tmp_path / "spool").as_posix(), path.read_bytes())
         store.every = 10
         try:
-            driver = cluster.rollup("driver in s3", str(spool), str(history))
+            driver = cluster.rollup("driver in s3", str(spool), str(history), "stream", "--once")
             told = cluster.finished("driver in s3", driver)
         finally:
             store.every = 0
