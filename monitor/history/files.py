@@ -383,6 +383,11 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         ValueError: A column has another type, lacks values, or has times beyond the calendar.
     """
     schema = arrow_schema(columns)
+    if table.schema.equals(schema) and not any(column.null_count for column in table.itercolumns()):  # as we write it
+        for column in columns:
+            if column.kind == "time":
+                _check_calendar(column.name, table[column.name])
+        return table
     arrays = []
     for field in schema:
         if field.name not in table.column_names:
@@ -393,7 +398,7 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         if column.null_count:
             raise ValueError(f"column {field.name} lacks {column.null_count} values")
         try:
-            arrays.append(column if column.type == field.type else pc.cast(column, field.type))
+            arrays.append(pc.cast(column, field.type))
         except pa.ArrowException as error:
             raise ValueError(f"column {field.name} is {column.type}, not {field.type}") from error
         if pa.types.is_timestamp(field.type):

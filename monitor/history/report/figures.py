@@ -55,7 +55,8 @@ CALENDARS = 3
 """Series with a calendar, those with the worst 99.9 % first: a calendar needs all hours of a series at once."""
 _IDENTITY = (*SHOWN, "digits", "lowest")
 _AT = {name: at for at, name in enumerate(PERCENTILES)}
-_NUMBERS = ("ts", "len_ms", "n", "dropped", "sum", "max", "covered_ms", "clock_error_ns", *PERCENTILES)
+_NUMBERS = ("ts", "len_ms", "n", "dropped", "sum", "max", "covered_ms", *PERCENTILES)
+"""What an `Hour` is made of."""
 _WORST = list(PERCENTILES).index("p99_9")
 _KEPT = 2 * CALENDARS
 """Series whose hours are kept while the history is read."""
@@ -183,8 +184,8 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
     whole, _ = merge(batches, None, by=SHOWN)
     hours: dict[Key, list[Hour]] = {}
     hourly = pa.concat_tables(numbers).combine_chunks()
-    for row in hourly.select([*_IDENTITY, *_NUMBERS]).to_pylist():
-        hours.setdefault(_identity(row), []).append(_hour(row))
+    for identity, hour in _hours(hourly):
+        hours.setdefault(identity, []).append(hour)
     rows = sorted(whole.to_pylist(), key=_order)
     main = rows[0]["metric"]
     beyond = {_identity(row): _Beyond(_cells(row)) for row in rows}
@@ -197,10 +198,11 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
         of_worst = pa.concat_tables([only.of(_by_shown(table)) for table in _readable(history, [])])
     found: dict[str, list[SeriesFigures]] = {}
     names = _names(rows)
+    wholes = dict(_hours(whole))
     for row, (name, detail) in zip(rows, names, strict=True):
-        found.setdefault(row["metric"], []).append(
-            _series(row, name, detail, tuple(sorted(hours[_identity(row)], key=lambda one: one.start)), beyond)
-        )
+        key = _identity(row)
+        of_series = tuple(sorted(hours[key], key=lambda one: one.start))
+        found.setdefault(row["metric"], []).append(_series(row, name, detail, wholes[key], of_series, beyond[key]))
     titles = metric_titles()
     metrics = tuple(MetricFigures(metric, titles.get(metric, metric), tuple(of)) for metric, of in found.items())
     mask = is_of_day(of_worst)
@@ -239,20 +241,17 @@ def _by_shown(table: pa.Table) -> pa.Table:
 
 
 _identity = itemgetter(*_IDENTITY)
-_percentiles = itemgetter(*PERCENTILES)
 
 
-def _hour(row: Mapping[str, Any]) -> Hour:
-    return Hour(
-        start=row["ts"],
-        length=timedelta(milliseconds=row["len_ms"]),
-        n=row["n"],
-        dropped=row["dropped"],
-        total=row["sum"],
-        percentiles=_percentiles(row),
-        max=row["max"],
-        covered_ms=row["covered_ms"],
-    )
+def _hours(table: pa.Table) -> Iterator[tuple[Key, Hour]]:
+    """Yield the figures of rows of `HISTORY`, with the series of each."""
+    identities = zip(*(table[name].to_pylist() for name in _IDENTITY), strict=True)
+    lengths = {length: timedelta(milliseconds=length) for length in pc.unique(table["len_ms"]).to_pylist()}
+    numbers = zip(*(table[name].to_pylist() for name in _NUMBERS), strict=True)
+    for identity, (start, length, n, dropped, total, greatest, covered_ms, *percentiles) in zip(
+        identities, numbers, strict=True
+    ):
+        yield identity, Hour(start, lengths[length], n, dropped, total, tuple(percentiles), greatest, covered_ms)
 
 
 def _batch_us(history: Place) -> int:
@@ -394,11 +393,11 @@ class _Shares:
 
 
 def _series(
-    row: Mapping[str, Any], name: str, detail: str, hours: tuple[Hour, ...], beyond: Mapping[Key, _Beyond]
+    row: Mapping[str, Any], name: str, detail: str, whole: Hour, hours: tuple[Hour, ...], beyond: _Beyond
 ) -> SeriesFigures:
     counts, digits, lowest, highest = _hdr.decode(row["h"])
     histogram = Histogram(np.frombuffer(counts, dtype=np.uint64), lowest, highest, digits)
-    sizes, sums, *above = beyond[_identity(row)].columns()
+    sizes, sums, *above = beyond.columns()
     limits = [
         None if is_thin(row["n"], fraction) else percentile_limits(histogram, fraction, beyond_it, sizes)
         for fraction, beyond_it in zip(PERCENTILES.values(), above, strict=True)
@@ -407,7 +406,7 @@ def _series(
         labels={name: row[name] for name in SHOWN},
         name=name,
         detail=detail,
-        whole=_hour(row),
+        whole=whole,
         mean_reach=ratio_reach(sums, sizes),
         limits=tuple(limits),
         clock_error_ns=row["clock_error_ns"],
