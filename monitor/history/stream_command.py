@@ -50,7 +50,10 @@ def add_stream(actions: Actions[argparse.ArgumentParser]) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not _LOWEST_S <= value <= _HIGHEST_S:
         raise argparse.ArgumentTypeError(f"{text} is not a time from {_LOWEST_S:.0f} to {_HIGHEST_S:.0f} seconds")
     return value

@@ -433,8 +433,8 @@ def measured(folder: Path, count: int, pairs: int, days: int, *, spark: bool) ->
     return found, notes
 
 
-def section(rows: Sequence[Row], notes: Sequence[str], count: int) -> str:
-    """Return the section of RESULTS.md."""
+def section(rows: Sequence[Row], notes: Sequence[str], count: int, load: float) -> str:
+    """Return the section of RESULTS.md; `load` is that of the machine before the first run."""
     facts = machine()
     lines = [
         "## Latency history",
@@ -444,6 +444,8 @@ def section(rows: Sequence[Row], notes: Sequence[str], count: int) -> str:
         "A ratio is ours over the reference by speed, in paired runs.",
         "pyarrow and DuckDB add lists of (cell, count) and compute no percentiles.",
         "Memory is the peak of the process, or of the largest Python worker of Spark.",
+        f"Before the first run {load:.1f} threads of other programs were ready or running, on {os.cpu_count()} cores: "
+        "rows/s and s are of what they left over, ratios and processor seconds suffer less.",
         "",
         "| what | rows/s | s | MiB | gate | reference | ratio |",
         "| --- | ---: | ---: | ---: | --- | --- | ---: |",
@@ -465,10 +467,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.child:
         print(json.dumps(child(options.child)))
         return 0
+    load = os.getloadavg()[0]
     spark = not options.no_spark and importlib.util.find_spec("pyspark") is not None
     with tempfile.TemporaryDirectory(prefix="heliograph-bench-", dir=os.environ.get("TMPDIR")) as folder:
         rows, notes = measured(Path(folder), options.rows, options.pairs, options.days, spark=spark)
-    body = section(rows, notes, options.rows)
+    body = section(rows, notes, options.rows, load)
     print(body)
     if not options.dry:
         put_section("history", body)

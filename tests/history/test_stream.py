@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from heliograph.monitor.cli import main
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import rollup as rollup_module
 from heliograph.monitor.history.files import write_spool
@@ -233,3 +234,11 @@ def test_the_command_streams_until_ctrl_c(tmp_path: Path) -> None:
     assert "Traceback" not in log.read_text()
     assert hours(history).equals(merged(rows, late))
     assert_clean(history)
+
+
+@pytest.mark.parametrize("text", ["0", "soon", "nan", "1e9"])
+def test_a_time_that_is_none_is_named(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["history", "stream", "--every", text])
+    assert end.value.code == 2
+    assert f"{text} is not a time from 1 to 86400 seconds" in capsys.readouterr().err
