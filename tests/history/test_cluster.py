@@ -31,8 +31,8 @@ from tests.history.recordings import sample_spool
 from tests.history.test_rollup import ORDER
 from tests.ports import free_port
 
-PATIENCE_S = 600.0
-"""Bound of each wait. A cluster needs some seconds, and two minutes on two cores with a load of 15."""
+PATIENCE_S = 280.0
+"""Bound of each wait. A cluster needs some seconds; with a load of 15 on two cores, two minutes."""
 WORKERS = ("worker-1", "worker-2")
 FOR_EXECUTORS = {"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"}
 
