@@ -56,9 +56,9 @@ CALENDARS = 3
 _IDENTITY = (*SHOWN, "digits", "lowest")
 _AT = {name: at for at, name in enumerate(PERCENTILES)}
 _NUMBERS = ("ts", "len_ms", "n", "dropped", "sum", "max", "covered_ms", *PERCENTILES)
-"""What an `Hour` is made of."""
+"""Columns that make an `Hour`."""
 _WORST = list(PERCENTILES).index("p99_9")
-_KEPT = 2 * CALENDARS
+_KEPT = CALENDARS + 1
 """Series whose hours are kept while the history is read."""
 _FIRST_TABLES, _FIRST_BYTES = 24, 64 << 20
 """Hours, and their size, after which these series are chosen."""
@@ -290,11 +290,14 @@ class _Kept:
             self._tables = [self._chosen.of(table) for table in self._tables]
 
     def rows(self, series: set[Key]) -> pa.Table | None:
-        """Return the rows of some series; None if not all of them were kept."""
+        """Return the rows of some series, and forget all rows; None if not all of these series were kept."""
+        tables, self._tables = self._tables[::-1], []
         if self._chosen is not None and not series <= self._chosen.series:
             return None
-        only = _Only(series)
-        return pa.concat_tables([only.of(table) for table in self._tables])
+        only, found = _Only(series), []
+        while tables:  # one after the other, so that there are never two copies of all
+            found.append(only.of(tables.pop()))
+        return pa.concat_tables(found)
 
 
 def _worst(rows: Sequence[Mapping[str, Any]], most: int) -> set[Key]:
