@@ -23,7 +23,7 @@ from heliograph.monitor.rows import ReceiverRow
 __all__ = ["Group", "Groups", "Kind", "groups_of", "labels_of", "rows_of_instance", "rows_of_topic", "vector_of"]
 
 Kind = Literal["instance", "topic"]
-"""What the receivers of a group share: their instance, or topic and stream."""
+"""The labels that the receivers of a group share: their instance, or topic and stream."""
 _LARGEST = frozenset({"queue_fill", "missing_ratio"})
 Name = tuple[str, ...]
 Floats = npt.NDArray[np.float64]

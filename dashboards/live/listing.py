@@ -41,7 +41,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a reader wants to see."""
+    """The rows that a reader wants to see, and their order."""
 
     pattern: str = ""
     """Part of a name, in any case; with * and ? a pattern for a whole name. Empty: all."""

@@ -1,4 +1,4 @@
-"""What other options would have decided: the decisions of a log, recorded and made again, as figures of both.
+"""Decisions under other options: those of a log, recorded and made again, as figures of both.
 
 A replay takes the recorded inputs. Another rate would have changed the loss, the lag and the requests that followed, so
 the result tells how the policies judge, not how the network would have been.

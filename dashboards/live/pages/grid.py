@@ -49,7 +49,7 @@ class Choice:
     """The selections of one reader, as in the address."""
 
     of: str = ""
-    """What a row is: a name in `_SORTS`; empty: a topic of a receiver."""
+    """The kind of a row: a name in `_SORTS`; empty: a topic of a receiver."""
     name: str = ""
     """Part of a name, or a pattern."""
     state: str = ""

@@ -54,7 +54,7 @@ class Choice:
     options: tuple[tuple[str, str], ...] = ()
     """Names and values of the options that differ from the recorded ones; their values are possible."""
     faults: tuple[str, ...] = ()
-    """What is wrong with other values."""
+    """The errors in other values."""
 
 
 def choice(values: Mapping[str, Sequence[str]], replays: Replays) -> tuple[Choice, list[str]]:
@@ -139,7 +139,7 @@ def _field(name: str, value: str) -> html.Div:
 
 
 def _verdict(chosen: Choice, answer: WhatIf | str | None) -> html.Section:
-    """What came of it, in words."""
+    """The result in words."""
     if answer is None:
         return html.Section([html.H1("The log is being replayed")], className="verdict idle")
     if isinstance(answer, str):
