@@ -1,12 +1,15 @@
 """Pictures of every live page on a light and a dark ground and at the width of a phone: `make pictures`.
 
 The data is the sample fleet, continued for a minute and a half at a rate that varies. Data, clock and time zone are
-fixed, so a picture changes with the page only.
+fixed, so a picture changes with the page only. What if alone shows a log that a real engine wrote just before.
+
+Beside the pictures lies a hash of what they are made from: `test_pictures.py` fails when it is old.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import itertools
 import logging
 import os
@@ -30,13 +33,14 @@ from heliograph.dashboards.live.control import Control
 from heliograph.dashboards.live.pages import history
 from heliograph.dashboards.live.past import Past
 from heliograph.dashboards.live.recordings import Shelf
+from heliograph.dashboards.live.replays import Question, Replays
 from heliograph.dashboards.live.silences import Alertmanager, Matcher, Silence, Silences
 from heliograph.dashboards.live.store import Store
 from heliograph.monitor.alerts import load_evaluator
 from heliograph.monitor.latency import dense
 from heliograph.monitor.model import Event, Histogram, ObjectState, Snapshot
 from tests.dashboards.browsing import chromium, until
-from tests.dashboards.pasts import SLOW, keep_history
+from tests.dashboards.pasts import SLOW, keep_decisions, keep_history
 from tests.dashboards.views import SECOND, Fleet
 from tests.fleet import RATE, RATE_DECIDED, STREAM
 from tests.incidents import KEPT, TICK, keep_incident
@@ -44,10 +48,12 @@ from tests.ports import free_port
 
 PAGES = {
     "fleet": "",
+    "grid": "grid",
     "alerts": "alerts?alert=HeliographReceiverFallingBehind",
     "topic": "topic?topic=PRICES.A",
     "receiver": "receiver?instance=slow",
     "congestion": "congestion",
+    "whatif": "whatif?loss_high=0.9",
     "stores": "stores",
     "incident": f"incident?recording={KEPT}&span=unusual&at={TICK + 12}",
     "detail": "detail?of=topic&pattern=PRICES.*&level=3",
@@ -57,6 +63,8 @@ PAGES = {
 }
 LOOKS: Mapping[str, tuple[str, int]] = {"": ("light", 1440), "-dark": ("dark", 1440), "-phone": ("light", 400)}
 """Ground and width by the end of a file's name."""
+INPUTS = "live.inputs"
+"""File with the hash of the inputs of the pictures beside it."""
 SECONDS = 90
 DECISIONS: Mapping[int, tuple[str, str, Mapping[str, int]]] = {
     25: ("receiver_slow", "slow is slow: its buffer is full", {"value_millionths": 1_000_000}),
@@ -71,6 +79,23 @@ DRAWN = """
 return document.querySelector('main') !== null
   && [...document.querySelectorAll('.graph')].every(it => it.querySelector('.main-svg'));
 """
+
+
+def inputs() -> str:
+    """Return a hash of the files that the pictures are made from: the live pages, this file and its sample fleet."""
+    top = Path(__file__).resolve().parents[2]
+    live = top / "dashboards/live"
+    found = [path for path in live.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    found += [top / "dashboards/words.py", top / "tests/fleet.py", Path(__file__).resolve()]
+    whole = hashlib.sha256()
+    for path in sorted(found):
+        whole.update(f"{path.relative_to(top)}\0".encode() + path.read_bytes())
+    return whole.hexdigest()
+
+
+def file_of(name: str, look: str) -> str:
+    """Return the name of the file of a picture."""
+    return "live.png" if (name, look) == ("fleet", "") else f"live-{name}{look}.png"
 
 
 def main(folder: Path, *only: str) -> None:
@@ -89,7 +114,8 @@ def main(folder: Path, *only: str) -> None:
         answers = itertools.count(view.time_ns, 1_000_000)  # the browser expects another time with each answer
         shelf = Shelf([keep_incident(Path(place) / "recordings").parent])
         past = studied(Path(place) / "history")
-        app = create(store, lambda: next(answers), control, shelf, past=past)
+        replays = replayed(Path(place) / "decisions")
+        app = create(store, lambda: next(answers), control, shelf, past=past, replays=replays)
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
         server = make_server("127.0.0.1", free_port(), app.server, threaded=True)
         serving = threading.Thread(target=server.serve_forever, daemon=True)
@@ -100,12 +126,24 @@ def main(folder: Path, *only: str) -> None:
                     if only and name not in only:
                         continue
                     for look, (ground, width) in LOOKS.items():
-                        file = folder / ("live.png" if (name, look) == ("fleet", "") else f"live-{name}{look}.png")
+                        file = folder / file_of(name, look)
                         file.write_bytes(picture(driver, f"http://127.0.0.1:{server.port}/{path}", ground, width))
                         print(file)
         finally:
             server.shutdown()
             serving.join()
+    if not only:
+        (folder / INPUTS).write_text(inputs() + "\n")
+
+
+def replayed(folder: Path) -> Replays:
+    """A log of decisions whose replay is ready."""
+    folder.mkdir()
+    log = keep_decisions(folder)
+    replays = Replays([folder])
+    question = Question(log.name, (("loss_high", "0.9"),))  # as in the address
+    until(lambda: replays.answer(question) is not None, "the replay", 90)
+    return replays
 
 
 def studied(folder: Path) -> Past:

@@ -15,36 +15,17 @@ from heliograph.dashboards.live.figures.whatif import rates
 from heliograph.dashboards.live.replays import Question, Replays
 from heliograph.dashboards.live.store import Store
 from heliograph.dashboards.live.uploads import Uploads
-from heliograph.engine import Instance
 from heliograph.monitor.lab.whatif import MOST_STEPS, Step, WhatIf, fault, whatif
 from heliograph.monitor.model import Snapshot
 from tests.dashboards.browsing import live, seen, until
+from tests.dashboards.pasts import keep_decisions
 from tests.dashboards.views import checked
-from tests.ports import free_port
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log of a source with a dynamic rate, whose receiver loses a tenth."""
-    folder = tmp_path_factory.mktemp("decisions")
-    endpoint = f"rmm+unicast://127.0.0.1:{free_port()}"
-    with (
-        Instance(name="feed", decision_log=str(folder), decision_log_bytes=1 << 20) as feed,
-        Instance(name="desk") as desk,
-        desk.receiver(endpoint, "PRICES", inject_loss=0.1) as receiver,
-        feed.transmitter(
-            endpoint, "PRICES", rate_policy="dynamic", rate=20_000_000, report_interval=0.02, slow_mode="enforce"
-        ) as transmitter,
-    ):
-        end = time.monotonic() + 30
-        (path,) = folder.glob("*.decisions")
-        while time.monotonic() < end:
-            for _ in range(50):
-                transmitter.send(b"x" * 1000, timeout=10)
-            receiver.receive(limit=1000)
-            if whatif(path, {}).recorded.lowered >= 2:
-                break
-    return path
+    return keep_decisions(tmp_path_factory.mktemp("decisions"))
 
 
 def answered(replays: Replays, question: Question) -> WhatIf | str:
