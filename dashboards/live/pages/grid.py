@@ -392,12 +392,14 @@ def _head(column: _Column, chosen: Choice) -> html.Th:
     if not column.name:
         return html.Th(column.title, className=kind, scope="col")
     if chosen.sort.removeprefix("-") != column.name:
-        return html.Th(_order(column.title, column.first), className=kind, scope="col")
+        return html.Th(_order(column.title, column.first), className=kind, scope="col", **{"data-title": column.title})
     is_down = chosen.sort.startswith("-")
     other = column.name if is_down else f"-{column.name}"
     shape = html.Span(" ▼" if is_down else " ▲", **{"aria-hidden": "true"})
     now = {"aria-sort": "descending" if is_down else "ascending"}
-    return html.Th(_order([column.title, shape], other), className=kind, scope="col", **now)
+    return html.Th(
+        _order([column.title, shape], other), className=kind, scope="col", **{"data-title": column.title}, **now
+    )
 
 
 def _order(title: Any, sort: str, is_pressed: bool = False) -> html.Button:
