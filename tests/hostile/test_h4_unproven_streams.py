@@ -146,4 +146,5 @@ def test_h4_ten_thousand_forged_streams_take_little_while_a_source_is_heard(
     assert max(took) < AT_MOST
     assert after["packets_received"] > FORGED
     assert after["state_refused_streams_of_address"] + after["state_refused_streams"] > 0
-    assert grown <= MOST_BYTES
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.current_thread()]
+    assert grown <= MOST_BYTES, f"other threads of this process: {others}"

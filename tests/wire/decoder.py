@@ -353,7 +353,7 @@ def _report(flags: int, body: bytes) -> tuple[int, int, int]:
 def _told(body: bytes) -> Report:
     reader = _Reader(body)
     flags, reserved, fill = reader.number(1), reader.number(1), reader.number(2)
-    _check(flags & ~7 == 0 and reserved == 0, "flags of a report")
+    _check(flags & ~15 == 0 and reserved == 0, "flags of a report")
     receiver, incarnation = reader.number(8), reader.number(8)
     received, lost, unrecoverable, position, window = (reader.number(4) for _ in range(5))
     stamp, hold = reader.number(4), reader.number(4)
