@@ -4,9 +4,9 @@
 # the test process and needs memory that thousands of earlier tests have used. With arguments: one pytest run with these
 # arguments.
 #
-# Up to five failures of one run are tried once more, alone. Thousands of tests with deadlines on a shared host fail
+# Up to eight failures of one run are tried once more, alone. Thousands of tests with deadlines on a shared host fail
 # once in a while for want of processor time. A test that passes alone is named in the output and does not fail the run;
-# one that fails twice does, and so do more than five failures.
+# one that fails twice does, and so do more than eight failures.
 set -eu
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -18,7 +18,7 @@ if [ $# -gt 0 ]; then
 fi
 
 failures=build/pytest/v/cache/lastfailed
-once_more_at_most=5
+once_more_at_most=8
 
 # run PYTEST_ARGUMENTS...: succeeds when all pass, a few of them perhaps only alone.
 run() {
