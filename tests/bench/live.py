@@ -261,7 +261,8 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
             time.sleep(NOBODY_SECONDS)  # then it knows that nobody looks
             alone = _share(pid, seconds)
         delays = _delays(folder, engines, seconds)
-    fleet_kb, grid_kb = (statistics.median(found[page]) / 1e3 for page in PAGES)
+    # A page on which nothing changes gets no update.
+    fleet_kb, grid_kb = (statistics.median(found[page] or [0]) / 1e3 for page in PAGES)
     seen = (statistics.median(delays), max(delays))
     return Figures(fleet, alone, read, rss, interval, fleet_kb, grid_kb, *seen, script, task, heap)
 
