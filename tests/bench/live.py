@@ -261,16 +261,16 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
             time.sleep(NOBODY_SECONDS)  # then it knows that nobody looks
             alone = _share(pid, seconds)
         delays = _delays(folder, engines, seconds)
-    # A page on which nothing changes gets no update.
-    fleet_kb, grid_kb = (statistics.median(found[page] or [0]) / 1e3 for page in PAGES)
+    fleet_kb, grid_kb = (statistics.median(found[page]) / 1e3 for page in PAGES)
     seen = (statistics.median(delays), max(delays))
     return Figures(fleet, alone, read, rss, interval, fleet_kb, grid_kb, *seen, script, task, heap)
 
 
 def _sizes(looking: Sequence[Reader], page: str, began: float) -> list[int]:
-    """Return the sizes of the updates of a page since a moment."""
+    """Return the sizes of the updates of a page since a moment; of all messages, if its parts stayed the same."""
     messages = [message for reader in looking if reader.page == page for message in reader.messages]
-    return [size for at, size, is_new in messages if is_new and at > began]
+    since = [(size, is_new) for at, size, is_new in messages if at > began]
+    return [size for size, is_new in since if is_new] or [size for size, _ in since]
 
 
 def section(found: Sequence[Figures]) -> str:
