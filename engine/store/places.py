@@ -17,7 +17,7 @@ from typing import TypeAlias, overload
 
 from heliograph.engine.errors import SystemCallError
 from heliograph.engine.options import refusal
-from heliograph.engine.store.protocol import PREFIX, host_and_port
+from heliograph.engine.store.protocol import PREFIX, host_and_port, remote
 from heliograph.engine.store.reader import Where, is_remote, text_of
 
 __all__ = ["ADDRESSES_MAX", "NAMES_MAX", "Places", "Resolver", "system_resolver"]
@@ -121,7 +121,7 @@ class Places(Sequence[Where]):
                 addresses = self._resolver(self._names[store])
             except (OSError, UnicodeError) as error:
                 trouble = str(error)
-            self._take(store, [_address(one, port) for one in addresses[:ADDRESSES_MAX]], trouble)
+            self._take(store, [remote(one, port) for one in addresses[:ADDRESSES_MAX]], trouble)
             if self._ends.wait(self._again):
                 return
 
@@ -181,7 +181,3 @@ def _name_of(store: Where) -> str:
     except ValueError:
         return host
     return ""
-
-
-def _address(host: str, port: int) -> str:
-    return f"{PREFIX}[{host}]:{port}" if ":" in host else f"{PREFIX}{host}:{port}"

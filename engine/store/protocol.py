@@ -30,6 +30,7 @@ __all__ = [
     "host_and_port",
     "identity_of",
     "parse_stream",
+    "remote",
     "request",
     "take_answer",
     "take_request",
@@ -137,6 +138,11 @@ def host_and_port(address: str) -> tuple[str, int]:
     except ValueError:
         pass
     raise refusal(f"the address of a store is store://HOST:PORT, not {address!r}")
+
+
+def remote(host: str, port: int) -> str:
+    """``store://HOST:PORT`` of an address or a name and a port."""
+    return f"{PREFIX}[{host}]:{port}" if ":" in host else f"{PREFIX}{host}:{port}"
 
 
 def parse_stream(stream: str) -> tuple[bytes, int]:

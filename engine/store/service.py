@@ -18,7 +18,16 @@ from pathlib import Path
 
 from heliograph.engine import _store
 from heliograph.engine.errors import Error
-from heliograph.engine.store.protocol import Answer, Ask, BadBytesError, Reading, answer, identity_of, take_request
+from heliograph.engine.store.protocol import (
+    Answer,
+    Ask,
+    BadBytesError,
+    Reading,
+    answer,
+    identity_of,
+    remote,
+    take_request,
+)
 from heliograph.engine.store.subscriptions import answer_to
 
 __all__ = ["ServiceCounts", "StoreService", "address_of", "listen"]
@@ -67,7 +76,7 @@ def listen(host: str, port: int) -> socket.socket:
 def address_of(listener: socket.socket) -> str:
     """Address of a socket from `listen`: ``store://HOST:PORT``."""
     host, port = listener.getsockname()[:2]
-    return f"store://[{host}]:{port}" if ":" in host else f"store://{host}:{port}"
+    return remote(host, port)
 
 
 class StoreService:
