@@ -23,7 +23,7 @@ from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
 from heliograph.monitor.behaviour import CLASSES
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow
-from heliograph.monitor.groups import Group, Groups, Kind, groups_of, labels_of, vector_of
+from heliograph.monitor.groups import Group, Kind, groups_of, labels_of, vector_of
 from heliograph.monitor.model import Health
 
 __all__ = ["CHOICES", "PLACES", "Choice", "choice", "layout", "parts"]
@@ -138,11 +138,7 @@ def _group_lines(view: View, kind: Kind) -> Lines:
     )
     index = np.arange(len(groups))
     names: dict[str, Names] = {name: (texts, index) for name, texts in own.items()}
-    return Lines(len(groups), names, lambda: _states(groups), groups.vector)
-
-
-def _states(groups: Groups) -> Any:
-    return groups.vector("behaviour")
+    return Lines(len(groups), names, lambda: groups.vector("behaviour"), groups.vector)
 
 
 def _group_cells(group: Group) -> list[html.Td]:
@@ -391,15 +387,13 @@ def _head(column: _Column, chosen: Choice) -> html.Th:
     kind = "n" if column.kind == "n" else None
     if not column.name:
         return html.Th(column.title, className=kind, scope="col")
-    if chosen.sort.removeprefix("-") != column.name:
-        return html.Th(_order(column.title, column.first), className=kind, scope="col", **{"data-title": column.title})
-    is_down = chosen.sort.startswith("-")
-    other = column.name if is_down else f"-{column.name}"
-    shape = html.Span(" ▼" if is_down else " ▲", **{"aria-hidden": "true"})
-    now = {"aria-sort": "descending" if is_down else "ascending"}
-    return html.Th(
-        _order([column.title, shape], other), className=kind, scope="col", **{"data-title": column.title}, **now
-    )
+    order, now = _order(column.title, column.first), {}
+    if chosen.sort.removeprefix("-") == column.name:
+        is_down = chosen.sort.startswith("-")
+        shape = html.Span(" ▼" if is_down else " ▲", **{"aria-hidden": "true"})
+        order = _order([column.title, shape], column.name if is_down else f"-{column.name}")
+        now = {"aria-sort": "descending" if is_down else "ascending"}
+    return html.Th(order, className=kind, scope="col", **{"data-title": column.title}, **now)
 
 
 def _order(title: Any, sort: str, is_pressed: bool = False) -> html.Button:
