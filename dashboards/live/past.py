@@ -21,12 +21,14 @@ from heliograph.monitor.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from heliograph.monitor.history.report.figures import Figures, SeriesFigures, Stacked
+    from heliograph.monitor.history.report.timeline import Event
     from heliograph.monitor.history.studies.calendar import Calendar
     from heliograph.monitor.history.studies.compare import Contrast
     from heliograph.monitor.history.studies.samples import Pair
     from heliograph.monitor.latency import Spectrum
 
-__all__ = ["MARGIN", "MOST_BYTES", "Past", "Period", "Question", "Reading", "Series", "Studied"]
+__all__ = ["MARGIN", "MOST_BYTES", "Past", "Period", "Question", "Reading", "Series", "Studied", "Whole"]
 
 MOST_BYTES = 64 << 20
 _FRESH_SECONDS = 60.0
@@ -67,6 +69,21 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """A series over all the time of the history, as `heliograph history report` computes it."""
+
+    series: tuple[SeriesFigures, ...]
+    """One for each host, link and build, the worst p99.9 first."""
+    stages: Stacked | None
+    """Stages of its messages; None: they were not recorded, or other receivers are worse."""
+    events: tuple[Event, ...]
+    """Restarts and builds of its instance, in the order of time."""
+    first: datetime
+    end: datetime
+    """The time of the history."""
+
+
+@dataclass(frozen=True, slots=True)
 class Studied:
     """The answer to a question."""
 
@@ -83,6 +100,7 @@ class Studied:
     """Probability that a value of B is larger than one of A."""
     trouble: str
     """Why the periods are not compared; empty: they are."""
+    whole: Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +145,7 @@ class Past:
         self._lock = threading.Lock()
         self._reading = Reading(folder=str(folder))
         self._table: pa.Table | None = None
+        self._figures: Figures | None = None
         self._signature: _Signature | None = None
         self._looked: float | None = None
         self._results: OrderedDict[tuple[int, Question], Studied | str] = OrderedDict()
@@ -149,9 +168,9 @@ class Past:
             if key in self._results:
                 self._results.move_to_end(key)
                 return self._results[key]
-            table = self._table
-            if table is not None:
-                self._start(lambda: self._study(key, table))
+            table, figures = self._table, self._figures
+            if table is not None and figures is not None:
+                self._start(lambda: self._study(key, table, figures))
             return None
 
     def _start(self, work: Callable[[], None]) -> bool:
@@ -174,21 +193,22 @@ class Past:
                     f"the history in {self._folder} has {size / (1 << 20):.0f} MiB, and this page reads at most "
                     f"{self._most / (1 << 20):.0f} MiB; heliograph history report and calendar read all of it"
                 )
-            table, reading = _read(self._folder, size)
+            table, figures, reading = _read(self._folder, size)
         except UserError as error:
-            table, reading, signature = None, Reading(trouble=str(error)), None
+            table, figures, reading, signature = None, None, Reading(trouble=str(error)), None
         except Exception as error:  # a page must survive any content of a directory, and show it
-            table, reading, signature = None, Reading(trouble=f"the history cannot be read: {error}"), None
+            trouble = f"the history cannot be read: {error}"
+            table, figures, reading, signature = None, None, Reading(trouble=trouble), None
         with self._lock:
             if table is None and reading.trouble == self._reading.trouble:
                 return
-            self._table, self._signature = table, signature
+            self._table, self._figures, self._signature = table, figures, signature
             self._reading = replace(reading, number=self._reading.number + 1, folder=str(self._folder))
             self._results.clear()
 
-    def _study(self, key: tuple[int, Question], table: pa.Table) -> None:
+    def _study(self, key: tuple[int, Question], table: pa.Table, figures: Figures) -> None:
         try:
-            found: Studied | str = _answer(table, key[1])
+            found: Studied | str = _answer(table, figures, key[1])
         except UserError as error:
             found = str(error)
         except Exception as error:  # as above
@@ -211,13 +231,14 @@ def _signature(folder: Path) -> _Signature:
     return tuple(sorted(found))
 
 
-def _read(folder: Path, size: int) -> tuple[pa.Table | None, Reading]:
-    """Return the rows of a history and what is to be said about it."""
+def _read(folder: Path, size: int) -> tuple[pa.Table, Figures, Reading]:
+    """Return the rows of a history, the figures of its report, and its state."""
     try:
         import pyarrow.compute as pc
     except ModuleNotFoundError as error:
         raise UserError("a history needs pyarrow: pip install 'heliograph[history]'") from error
     from heliograph.monitor.history.hours import read_history
+    from heliograph.monitor.history.report.figures import figures_of
     from heliograph.monitor.history.studies.samples import PAIR
 
     table, broken = read_history(folder)
@@ -227,12 +248,16 @@ def _read(folder: Path, size: int) -> tuple[pa.Table | None, Reading]:
     grouped = table.select([*PAIR, "n"]).group_by(list(PAIR), use_threads=False).aggregate([("n", "sum")]).to_pylist()
     ordered = sorted(grouped, key=lambda row: (row["metric"] != "receiver_total_latency", -row["n_sum"], *_key(row)))
     bounds = pc.min_max(table["ts"]).as_py()
-    return table, Reading(
-        series=tuple(_key(row) for row in ordered),
-        first=bounds["min"],
-        last=bounds["max"],
-        size=size,
-        broken=tuple(f"{one.path}: {one.reason}" for one in broken),
+    return (
+        table,
+        figures_of(folder),
+        Reading(
+            series=tuple(_key(row) for row in ordered),
+            first=bounds["min"],
+            last=bounds["max"],
+            size=size,
+            broken=tuple(f"{one.path}: {one.reason}" for one in broken),
+        ),
     )
 
 
@@ -242,7 +267,7 @@ def _key(row: Mapping[str, object]) -> Series:
     return tuple(str(row[name]) for name in PAIR)
 
 
-def _answer(table: pa.Table, question: Question) -> Studied:
+def _answer(table: pa.Table, figures: Figures, question: Question) -> Studied:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -279,7 +304,29 @@ def _answer(table: pa.Table, question: Question) -> Studied:
     else:
         trouble = f"period {'A' if not hours_a.num_rows else 'B'} has no hours of this series"
     said = tuple(notes_text(notes))
-    return Studied(found[0] if found else None, said, a, b, verdict, contrasts, effect, trouble)
+    calendar, whole = found[0] if found else None, _whole(figures, question.series)
+    return Studied(calendar, said, a, b, verdict, contrasts, effect, trouble, whole)
+
+
+def _whole(figures: Figures, series: Series) -> Whole:
+    """Return the figures of a series, from those of a report."""
+    from heliograph.monitor.history.report.cells import full
+    from heliograph.monitor.history.studies.samples import PAIR
+    from heliograph.monitor.history.studies.stages import TOTAL
+
+    wanted = dict(zip(PAIR, series, strict=True))
+
+    def is_of(one: SeriesFigures) -> bool:
+        return all(one.labels[name] == value for name, value in wanted.items())
+
+    found = tuple(one for metric in figures.metrics for one in metric.series if is_of(one))
+    names = {full(one) for one in found if one.labels["metric"] == TOTAL}
+    return Whole(
+        found,
+        next((one for one in figures.stages if one.name in names), None),
+        tuple(event for event in figures.events if event.instance == wanted["instance"]),
+        *figures.span,
+    )
 
 
 def _days_before_end(table: pa.Table, number: int) -> str:

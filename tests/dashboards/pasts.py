@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from heliograph.engine import Instance
@@ -33,7 +34,7 @@ def keep_history(folder: Path) -> Path:
             busy = 1.3 if 8 <= hour % 24 < 17 else 1.0
             values = [int(20_000 * busy * factor * chance.lognormvariate(0.0, 0.3)) for _ in range(_VALUES)]
             at_s = _NOON_TO_MIDNIGHT + 3600.0 * hour
-            rows.append(interval(values, at_s=at_s, seq=len(rows), topic=topic))
+            rows.append(replace(interval(values, at_s=at_s, seq=len(rows), topic=topic), len_ms=3_600_000))
     write_table(folder / "a.parquet", merge(to_table(rows))[0])
     return folder
 

@@ -9,15 +9,19 @@ import pytest
 
 from heliograph.dashboards.live.app import page_at
 from heliograph.dashboards.live.figures.past import by_day, two_spectra
-from heliograph.dashboards.live.pages import history
+from heliograph.dashboards.live.pages import history, numbers
 from heliograph.dashboards.live.past import Past, Question, Studied
 from heliograph.dashboards.live.uploads import Uploads
+from heliograph.monitor.history.files import to_table, write_table
 from heliograph.monitor.history.hours import read_history
+from heliograph.monitor.history.merge import merge
+from heliograph.monitor.history.report.figures import figures_of
 from heliograph.monitor.history.studies.calendar import calendars
 from tests.dashboards.browsing import until
 from tests.dashboards.pasts import DAYS, FAST, SLOW, keep_history
 from tests.dashboards.test_live_page import text
 from tests.dashboards.views import Fleet, checked
+from tests.history.recordings import interval
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,35 @@ def test_days_and_hours_of_the_week_are_those_of_the_calendar(past: Past, kept: 
     rows = found["hy-week"].children.children.children[1].children
     shades = {getattr(cell, "className", None) for row in rows for cell in row.children}
     assert {"n s0", "n s6"} <= shades
+
+
+def test_all_the_time_is_shown_as_in_the_report(past: Past, kept: Path) -> None:
+    (one,) = [one for one in figures_of(kept).metrics[0].series if one.labels["topic"] == "PRICES.A"]
+    shown = " ".join(text(settled(past, history.Choice(SLOW))["hy-whole"]).split())
+    assert f"{one.whole.n:,} {numbers.latency(one.whole.mean)} ± {numbers.latency(one.mean_reach)}" in shown
+    for value, limits in zip(one.whole.percentiles, one.limits, strict=True):
+        if limits is not None and limits.high is not None:
+            between = f"{numbers.latency(limits.low)} to {numbers.latency(limits.high)}"
+            assert f"{numbers.latency(value)} {between}" in shown
+    assert "thin" in shown, "p99.999 of some ten thousand values"
+    assert "every hour is covered" in shown
+
+
+def test_gaps_restarts_and_builds_are_shown(tmp_path: Path) -> None:
+    rows = [
+        interval([20_000] * 100, at_s=3600.0 * hour, seq=hour, host=host, build=build, incarnation=run)
+        for host, builds in (("ny4", "aab"), ("ld4", "aaa"))
+        for hour, (build, run) in enumerate(zip(builds, ("1", "2", "3"), strict=True))
+        if (host, hour) != ("ld4", 1)
+    ]
+    write_table(tmp_path / "a.parquet", merge(to_table(rows))[0])
+    past = Past(tmp_path)
+    until(lambda: past.reading().series, "the reading", 120)
+    shown = text(settled(past, history.Choice())["hy-whole"])
+    assert "host ny4" in shown
+    assert "host ld4" in shown
+    assert "Gaps: 3; the longest is" in shown
+    assert shown.index("build a -> b") < shown.index("restart"), "the newest first"
 
 
 WRONG = {

@@ -15,6 +15,7 @@ from dash import dcc, html
 from heliograph.dashboards.live.figures.past import by_day, two_spectra
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.all_time import all_time
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, cell, chart, picker, table, tile
 from heliograph.dashboards.live.past import MARGIN, Past, Period, Question, Reading, Series, Studied
@@ -36,6 +37,7 @@ PLACES: Mapping[str, str] = {
     "hy-spectrum": "figure",
     "hy-spectrum-twin": "children",
     "hy-compared": "children",
+    "hy-whole": "children",
     "hy-series": "options",
 }
 """Ids of the parts that change with the history or the selection, and the property that holds them."""
@@ -134,6 +136,7 @@ def parts(past: Past | None, chosen: Choice) -> dict[str, Any]:
         "hy-spectrum": two_spectra([(name, one.line) for name, one in periods.items()]),
         "hy-spectrum-twin": _spectrum_twin(periods),
         "hy-compared": _contrasts(study) if study is not None else html.P(wait, className="nothing"),
+        "hy-whole": all_time(study.whole) if study is not None else html.P(wait, className="nothing"),
         "hy-series": [{"label": _label(one), "value": _text(one)} for one in reading.series[:_MOST_SERIES]],
     }
 
@@ -175,6 +178,11 @@ def layout(
                 className="charts",
             ),
             card("B against A", "ratios with their 95 % intervals", html.Div(found["hy-compared"], id="hy-compared")),
+            card(
+                "All the time",
+                "with 95 % intervals; thin: too few values lie beyond the percentile",
+                html.Div(found["hy-whole"], id="hy-whole"),
+            ),
             card("Hours of the week", "a darker cell is a higher latency", html.Div(found["hy-week"], id="hy-week")),
             html.P(
                 "A period is a selection as in heliograph history compare: from=2026-11-20T08:00,to=2026-11-21, "

@@ -160,6 +160,12 @@ class Figures:
     """The series of the first metric against the objective; empty without one."""
     broken: tuple[Broken, ...]
 
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """First and last moment of all series; only with metrics."""
+        hours = [hour for metric in self.metrics for series in metric.series for hour in series.hours]
+        return min(hour.start for hour in hours), max(hour.start + hour.length for hour in hours)
+
 
 def figures_of(history: Place, objective: Objective | None = None) -> Figures:
     """Read a history and compute all figures; without metrics when it has no readable hours.

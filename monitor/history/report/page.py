@@ -11,7 +11,7 @@ from heliograph.monitor.history.report.cells import or_thin
 from heliograph.monitor.history.report.charts import STYLE, duration
 from heliograph.monitor.history.report.download import download_link
 from heliograph.monitor.history.report.figures import RECOVERED, Figures, MetricFigures
-from heliograph.monitor.history.report.metric import Clock, metric_card
+from heliograph.monitor.history.report.metric import metric_card
 from heliograph.monitor.history.report.sections import (
     calendars_card,
     changes_card,
@@ -34,7 +34,7 @@ def page(title: str, figures: Figures) -> str:
     by_name = {metric.metric: metric for metric in figures.metrics}
     first, *others = figures.metrics
     hiccups = by_name.get(HICCUPS)
-    clock = _clock(figures.metrics)
+    clock = figures.span
     cards = [
         _tiles(figures.metrics),
         _trouble(figures.broken),
@@ -59,11 +59,6 @@ def page(title: str, figures: Figures) -> str:
         f"{download_link(figures.metrics)}.",
         style=STYLE + SHADES_STYLE,
     )
-
-
-def _clock(metrics: Sequence[MetricFigures]) -> Clock:
-    hours = [hour for metric in metrics for series in metric.series for hour in series.hours]
-    return min(hour.start for hour in hours), max(hour.start + hour.length for hour in hours)
 
 
 def _span(metrics: Sequence[MetricFigures]) -> str:

@@ -9,7 +9,7 @@ from heliograph.monitor.history.report.cells import HEADS, THIN, full, named, of
 from heliograph.monitor.history.report.charts import Bar, Track, bars, duration, tracks
 from heliograph.monitor.history.report.figures import STACKED, Figures, MetricFigures, SeriesFigures, Stacked
 from heliograph.monitor.history.report.metric import Clock
-from heliograph.monitor.history.report.timeline import Event, gaps
+from heliograph.monitor.history.report.timeline import Event, covered, gaps
 from heliograph.monitor.history.studies.calendar_page import calendar_card
 from heliograph.monitor.history.studies.lines import objective_rows
 from heliograph.monitor.page import shell
@@ -112,7 +112,6 @@ def coverage_card(metric: MetricFigures, clock: Clock) -> str:
         if not missing:
             complete += 1
             continue
-        lost = sum((gap.end - gap.start).total_seconds() * (1 - gap.covered) for gap in missing)
         texts = [f"{gap.start:%Y-%m-%d %H:%M} to {gap.end:%Y-%m-%d %H:%M}" for gap in missing]
         drawn = [
             ((gap.start - first).total_seconds() / whole, (gap.end - first).total_seconds() / whole, text)
@@ -121,7 +120,8 @@ def coverage_card(metric: MetricFigures, clock: Clock) -> str:
         found.append(Track(full(one), drawn))
         shares = [percent(gap.covered) for gap in missing]
         longest = max(range(len(missing)), key=lambda at: missing[at].end - missing[at].start)
-        rows.append((named(one), percent(1 - lost / whole), f"{len(missing):,}", texts[longest], shares[longest]))
+        share = percent(covered(missing, first, end))
+        rows.append((named(one), share, f"{len(missing):,}", texts[longest], shares[longest]))
     text = f"{complete:,} of {len(metric.series):,} series have all hours, covered to 98 % or more."
     parts = [f"<section class='card'><h2>Coverage</h2><p class='sub'>{text}"]
     if rows:

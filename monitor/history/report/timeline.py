@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-__all__ = ["COVERED", "Event", "Gap", "Runs", "gaps"]
+__all__ = ["COVERED", "Event", "Gap", "Runs", "covered", "gaps"]
 
 COVERED = 0.98
 """Part of an hour that must be covered by intervals; less is a gap."""
@@ -104,3 +104,15 @@ def gaps(hours: Sequence[tuple[datetime, timedelta, int]], first: datetime, end:
     if end > at:
         found.append(Gap(at, end, 0.0))
     return found
+
+
+def covered(missing: Sequence[Gap], first: datetime, end: datetime) -> float:
+    """Return the part of a time that intervals cover, 0 to 1.
+
+    Args:
+        missing: Its gaps.
+        first: Start of the time.
+        end: Its end.
+    """
+    lost = sum((gap.end - gap.start).total_seconds() * (1 - gap.covered) for gap in missing)
+    return 1 - lost / (end - first).total_seconds()
