@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from functools import lru_cache
 from typing import TypeVar, overload
 
 import numpy as np
@@ -17,11 +18,12 @@ import numpy.typing as npt
 from heliograph.monitor import _judge
 from heliograph.monitor.directory import RecordLayout
 
-__all__ = ["ABSENT", "Record", "Values", "gathered", "receiver_cells"]
+__all__ = ["ABSENT", "Record", "Values", "gathered", "receiver_cells", "record_of"]
 
 ABSENT = 1 << 63
 """Value of a cell that does not apply to its object."""
 _WRAP = 1 << 64
+_NOWHERE = (-8, False)
 _SINGLE = 8
 """Up to this number of cells are decoded one by one; then all, which costs as much as about ten."""
 
@@ -89,6 +91,12 @@ class Record:
             if values[name] > ABSENT:
                 values[name] -= _WRAP
         return values
+
+
+@lru_cache(maxsize=256)
+def record_of(layout: RecordLayout, order: str) -> Record:
+    """Return the decoder of a layout: one for all segments of a version, so that their records are read together."""
+    return Record(layout, order)
 
 
 class Values(Mapping[str, int]):
@@ -172,24 +180,38 @@ def gathered(
 
     A cell that is missing or does not apply is 0. A signed one is in two's complement.
     """
-    table = np.zeros((len(found), len(names)), np.uint64)
-    has = np.zeros(table.shape, np.bool_)
     records: dict[Record, list[int]] = {}
+    others: list[int] = []
     for at, values in enumerate(found):
         if isinstance(values, Values):
             records.setdefault(values._record, []).append(at)
         else:
-            row = [values.get(name) for name in names]
-            has[at] = [value is not None for value in row]
-            table[at] = [(value or 0) % _WRAP for value in row]
+            others.append(at)
+    if len(records) == 1 and not others:  # the usual case: one version of the engine
+        ((record, _),) = records.items()
+        return _of_record(record, found, names)
+    table = np.zeros((len(found), len(names)), np.uint64)
+    has = np.zeros(table.shape, np.bool_)
     for record, indexes in records.items():
-        rows = b"".join([found[at]._row for at in indexes])  # type: ignore[attr-defined]
-        words = np.frombuffer(rows, record.word.format[0] + "u8").reshape(len(indexes), -1)
-        known = [at for at, name in enumerate(names) if name in record.places]
-        cells = words[:, [record.places[names[at]][0] // 8 for at in known]]
-        places = np.ix_(indexes, known)
-        has[places] = cells != ABSENT
-        table[places] = np.where(has[places], cells, 0)
+        table[indexes], has[indexes] = _of_record(record, [found[at] for at in indexes], names)
+    for at in others:
+        row = [found[at].get(name) for name in names]
+        has[at] = [value is not None for value in row]
+        table[at] = [(value or 0) % _WRAP for value in row]
+    return table, has
+
+
+def _of_record(
+    record: Record, found: Sequence[Mapping[str, int]], names: Sequence[str]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Return the same of objects with one record layout."""
+    rows = b"".join([values._row for values in found])  # type: ignore[attr-defined]
+    words = np.frombuffer(rows, record.word.format[0] + "u8").reshape(len(found), -1)
+    places = [record.places.get(name, _NOWHERE)[0] // 8 for name in names]
+    table = words[:, places].astype(np.uint64, copy=False)
+    has = table != ABSENT
+    has[:, [at for at, place in enumerate(places) if place < 0]] = False
+    table[~has] = 0
     return table, has
 
 

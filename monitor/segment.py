@@ -29,7 +29,7 @@ from heliograph.monitor.header import (
 from heliograph.monitor.model import Event, ObjectState
 from heliograph.monitor.objects import GONE, LIVE, Objects
 from heliograph.monitor.ownership import foreign_mark
-from heliograph.monitor.records import Record
+from heliograph.monitor.records import Record, record_of
 from heliograph.monitor.segment_file import SegmentFile
 
 __all__ = ["EventBatch", "Header", "Segment", "SegmentError"]
@@ -150,7 +150,7 @@ class Segment:
         for layout in directory.scopes.values():
             if layout.record_bytes > _RECORD_LIMIT:
                 raise self._file.damaged(f"it claims records of {layout.record_bytes} bytes")
-            self._records[layout.id] = Record(layout, self._order)
+            self._records[layout.id] = record_of(layout, self._order)
         return directory
 
     # Objects
