@@ -24,6 +24,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dash import html
+from dash.development.base_component import Component
+
 __all__ = ["Difference", "difference", "plain"]
 
 Difference = Mapping[str, Any]
@@ -34,6 +37,8 @@ _Path = tuple[str | int, ...]
 _Operations = list[list[Any]]
 _NUMBERS: Final = frozenset({float, int, type(None)})
 _WORDS: Final = frozenset({str, int, type(None)})
+_OF_CLASS: Final = vars(html.Div()).keys() - {"children"}
+"""What each component has that is no property of its element."""
 
 
 def plain(part: Any) -> Any:
@@ -55,6 +60,12 @@ def plain(part: Any) -> Any:
         if kinds <= _NUMBERS:
             return [value if value is None or math.isfinite(value) else None for value in part]
         return [plain(item) for item in part]
+    if isinstance(part, dict):
+        return {name: item if type(item) is str else plain(item) for name, item in part.items()}
+    if isinstance(part, Component):  # much faster than its to_plotly_json, which looks for each property it may have
+        own = [(name, item) for name, item in vars(part).items() if name not in _OF_CLASS]
+        properties = {name: item if type(item) is str else plain(item) for name, item in own}
+        return {"props": properties, "type": part._type, "namespace": part._namespace}
     if isinstance(part, Mapping):
         return {name: plain(item) for name, item in part.items()}
     if hasattr(part, "to_plotly_json"):

@@ -14,7 +14,7 @@ def test_a_real_server_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "READERS", 2)
     monkeypatch.setattr(live, "NOBODY_SECONDS", 0)
     monkeypatch.setattr(live, "LEAST_ROUNDS", 1)
-    monkeypatch.setattr(live, "_browser", lambda url, seconds, interval: None)
+    monkeypatch.setattr(live, "_browser", lambda url, seconds: None)
     found = live.measure(Fleet(3, 2), seconds=2)
     assert found.rss_mb > 20
     assert 0 < found.update_kb < 60

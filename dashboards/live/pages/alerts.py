@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from dash import dcc, html
+from dash import dcc
 
 from heliograph.dashboards.live.alerting import Board
 from heliograph.dashboards.live.figures.alerts import bars, timeline
 from heliograph.dashboards.live.firing import RuleRow, figure, limit, named, rule_rows
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import (

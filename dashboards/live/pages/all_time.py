@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dash import html
-
 from heliograph.dashboards.live.pages import numbers
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.parts import cell, table
 
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dash import html
-
 from heliograph.dashboards.live.control import COMMANDS, Control, key_of
 from heliograph.dashboards.live.pages import tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, entry, picker
 from heliograph.dashboards.live.store import View

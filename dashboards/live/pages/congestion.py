@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dash import html
-
 from heliograph.dashboards.live.figures.congestion import MARKS, PANELS, control, kind_of, values
 from heliograph.dashboards.live.pages import control as tables_of_control
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import card, cell, chart, of_topic, picker, table, tile

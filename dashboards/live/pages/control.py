@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import html
-
 from heliograph.dashboards.live.pages import numbers
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, of_stream, table
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone, Word

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dash import html
-
 from heliograph.dashboards.live.control import EVERY, PATTERNS, Control
 from heliograph.dashboards.live.detailing import Raised
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import badge, card, cell, entry, picker, table, tile

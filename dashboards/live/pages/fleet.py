@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dash import dcc, html
+from dash import dcc
 
 from heliograph.dashboards.live.figures.latency import over_time, percentile_spectrum
 from heliograph.dashboards.live.figures.lines import receiver_colours, topic_colours
@@ -18,6 +18,7 @@ from heliograph.dashboards.live.figures.repair import losses, naks
 from heliograph.dashboards.live.figures.throughput import throughput
 from heliograph.dashboards.live.pages import control, numbers, stores, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, chart, named, tile
 from heliograph.dashboards.live.pages.verdict import Verdict, drawn, troubled

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dash import dcc, html
+from dash import dcc
 
 from heliograph.dashboards.live.listing import Lines, Names, Window, Wish, number_of_page, window
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import badge, cell, entry, gauge, of_receiver, of_topic, picker
 from heliograph.dashboards.live.pages.verdict import old

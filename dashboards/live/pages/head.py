@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dash import dcc, html
+from dash import dcc
 
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.store import Service, Status, View
 
 __all__ = ["PAGES", "head", "notes", "stamp", "taken"]

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dash import dcc, html
+from dash import dcc
 
 from heliograph.dashboards.live.figures.past import by_day, two_spectra
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.all_time import all_time
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import card, cell, chart, picker, table, tile
 from heliograph.dashboards.live.past import MARGIN, Past, Period, Question, Reading, Series, Studied

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dash import dcc, html
+from dash import dcc
 
 from heliograph.dashboards.live.figures.incident import height_of, incident, shown_curves, x_of
 from heliograph.dashboards.live.pages import tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head, notes
 from heliograph.dashboards.live.pages.parts import card, cell, chart, named, picker, table, tile
 from heliograph.dashboards.live.recordings import MOST_BYTES, Incident, NotARecording, Shelf

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dash import dcc, html
+from dash import dcc
 
 from heliograph.dashboards.live.curves import Curve, Window, curves, title
 from heliograph.dashboards.live.figures.lab import jitter_strip, spectra
 from heliograph.dashboards.live.figures.lines import MOST_LINES
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head, notes
 from heliograph.dashboards.live.pages.parts import card, graph, named
 from heliograph.dashboards.live.series import EVERYTHING, Group, Point

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from dash import dcc, html
+from dash import dcc
 from dash.development.base_component import Component
 
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.words import Word
 from heliograph.engine.catalogue.outside import outside
 
@@ -204,9 +205,10 @@ def harmless(found: Any) -> Any:
     if isinstance(found, list | tuple):
         return [harmless(item) for item in found]
     if isinstance(found, Component):
+        own = vars(found)
         for name in _SHOWN:
-            if (shown := getattr(found, name, None)) is not None:
-                setattr(found, name, harmless(shown))
-        if isinstance(options := getattr(found, "options", None), list):
-            found.options = harmless(options)
+            if (shown := own.get(name)) is not None:
+                own[name] = harmless(shown)
+        if isinstance(options := own.get("options"), list):
+            own["options"] = harmless(options)
     return found

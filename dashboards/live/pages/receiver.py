@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dash import html
-
 from heliograph.dashboards.live.figures.hosts import stood
 from heliograph.dashboards.live.figures.receiver import lag, located, position, queue, stages
 from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import badge, card, cell, chart, picker, table, tile

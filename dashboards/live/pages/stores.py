@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dash import html
-
 from heliograph.dashboards.live.figures.stores import behind, disk, file_times, kept
 from heliograph.dashboards.live.keeping import (
     QUANTILES,
@@ -21,6 +19,7 @@ from heliograph.dashboards.live.keeping import (
 )
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import (
     badge,

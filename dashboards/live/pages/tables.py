@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dash import html
-
 from heliograph.dashboards.live.pages import numbers
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.parts import badge, cell, gauge, of_receiver, of_topic, spark, table
 from heliograph.dashboards.live.series import Point
 from heliograph.dashboards.live.store import View

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dash import html
-
 from heliograph.dashboards.live.figures.hosts import stood
 from heliograph.dashboards.live.figures.topic import queue, race, rates
 from heliograph.dashboards.live.pages import numbers, tables
 from heliograph.dashboards.live.pages.address import refused
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import (

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dash import dcc, html
+from dash import dcc
 
+from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import address
 from heliograph.dashboards.live.store import Service, Status, View
