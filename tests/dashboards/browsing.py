@@ -105,7 +105,7 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def until(ready: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
+def until(ready: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < end, f"{what} did not happen within {seconds} s"

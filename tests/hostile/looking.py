@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import time
 from collections.abc import Callable
@@ -38,7 +39,12 @@ def until(condition: Callable[[], object], seconds: float = 30.0) -> bool:
 
 
 def resident() -> int:
-    """Bytes of memory, files that are mapped (statistics, flight recorder) not among them."""
+    """Bytes of memory, files that are mapped (statistics, flight recorder) not among them.
+
+    What is free goes back to the system first: threads of earlier tests have left free memory in many arenas, and a new
+    thread takes any of them.
+    """
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
     return int(line.split()[1]) * 1024
