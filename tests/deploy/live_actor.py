@@ -7,6 +7,7 @@ or receivers. Roles:
     receiver  takes messages, with a pause after each list; a number on standard input changes the pause
     callback  a listener that takes `pause` for each list of messages
     greedy    opens a receiver whose queue needs `bytes`, again and again
+    restless  changes its level of detail `times` a second, an event each
     link      forwards the datagrams of a port to another one; it has no instance
 """
 
@@ -91,6 +92,13 @@ def ask_for_memory(instance: Instance, wanted: dict[str, Any]) -> None:
             print(error, flush=True)
 
 
+def change_levels(instance: Instance, wanted: dict[str, Any]) -> None:
+    print("ready", flush=True)
+    while not _has_ended(1.0):
+        for number in range(wanted["times"]):
+            instance.set_level(1 + number % 2, seconds=60.0)
+
+
 def forward(wanted: dict[str, Any]) -> None:
     """Forward until standard input ends."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
@@ -103,7 +111,7 @@ def forward(wanted: dict[str, Any]) -> None:
                 link.sendto(link.recv(65536), ("127.0.0.1", wanted["to"]))
 
 
-ROLES = {"feed": feed, "receiver": receive, "callback": listen, "greedy": ask_for_memory}
+ROLES = {"feed": feed, "receiver": receive, "callback": listen, "greedy": ask_for_memory, "restless": change_levels}
 
 
 def main() -> None:

@@ -263,6 +263,10 @@ def _garbage(fleet: Fleet) -> None:
     fleet.spawn("garbage", [sys.executable, "-c", script])
 
 
+def _restless(times: int) -> Step:
+    return alone("restless", "restless", times=times, instance={**QUIET, "event_rate": 0})
+
+
 STEP_NS = 5_000_000_000
 APART_NS = 500_000_000
 """Longer than latencies, shorter than what makes a heartbeat look old to the exporter, which has the other clock."""
@@ -356,6 +360,13 @@ HOST = (
         alone("refused", "greedy", bytes=128 << 20, instance={**QUIET, "memory_limit": 32 << 20}),
         replaced("refused", alone("refused", "greedy", bytes=1 << 20, instance={**QUIET, "memory_limit": 32 << 20})),
         ends("refused"),
+    ),
+    Fault(
+        "a program with 3,000 events a second, without event_rate",
+        (expect("EventsMissed", 60),),
+        _restless(3000),
+        replaced("restless", _restless(0)),
+        ends("restless"),
     ),
     Fault(
         "the wall clock of a process is set 5 s ahead",

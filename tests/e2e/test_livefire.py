@@ -41,8 +41,10 @@ NOT_CAUSED = {
     "LatencyBudgetSlowBurn": "the rule needs 6 hours of data",
     "LatencyTailShift": "the rule compares with the past week",
     "MemoryExhaustionPredicted": "the rule needs half an hour of growth",
+    "ReceiverQueueNearFull": "such a receiver falls behind, and that alert suppresses this one",
     "ReconciliationResidual": "only a fault of the engine causes it",
     "StoreDiskFilling": "the rule needs an hour of growth",
+    "SubscriptionBehind": "the condition must hold for 5 minutes",
     "Watchdog": "it always fires; each run begins when it arrives",
 }
 
