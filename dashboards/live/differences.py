@@ -13,8 +13,9 @@ A difference is one of::
     [PATH, "extend", VALUES]     values after the last of a list
     [PATH, "drop", COUNT]        the first values of a list
 
-A path is a list of keys and indices from the part downwards. It begins with the number of steps that it has in common
-with the path of the operation before: the cells of a table differ in their last steps only.
+A path is a list of keys and indices from the part downwards; -1 stands for "props" and "children", the way from an
+element to what is in it. It begins with the number of steps that it has in common with the path of the operation
+before: the cells of a table differ in their last steps only.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ Difference = Mapping[str, Any]
 
 _MOST_MOVED: Final = 16
 """Largest number of points by which a curve is found to have moved, after missed views."""
+_INWARD: Final = -1
 _Path = tuple[str | int, ...]
 _Operations = list[list[Any]]
 _NUMBERS: Final = frozenset({float, int, type(None)})
@@ -97,13 +99,24 @@ def _shortened(found: _Operations) -> _Operations:
     """Write each path as the number of steps of the path before, and the other steps."""
     short: _Operations = []
     before: Sequence[Any] = ()
-    for path, *rest in found:
-        common = 0
+    for whole, *rest in found:
+        path, common = _inward(whole), 0
         while common < min(len(path), len(before)) and path[common] == before[common]:
             common += 1
         short.append([[common, *path[common:]], *rest])
         before = path
     return short
+
+
+def _inward(path: Sequence[str | int]) -> _Path:
+    """Write a path with one step from an element to what is in it."""
+    steps: list[str | int] = []
+    for step in path:
+        if step == "children" and steps and steps[-1] == "props":
+            steps[-1] = _INWARD
+        else:
+            steps.append(step)
+    return tuple(steps)
 
 
 def _compare(found: _Operations, path: _Path, before: Any, after: Any) -> bool:

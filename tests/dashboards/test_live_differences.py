@@ -30,7 +30,10 @@ from tests.dashboards.views import SECOND, Fleet
 DIGITS = st.integers(0, 9)
 JSON = st.recursive(
     st.none() | st.integers(0, 3) | st.text("ab", max_size=2),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(["a", "name", "y"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.sampled_from(["a", "name", "props", "children"]), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -44,9 +47,10 @@ def applied(shown: Any, update: Any) -> Any:
     shown = json.loads(json.dumps(shown))
     path: list[Any] = []
     for operation in json.loads(json.dumps(update["do"])):
-        (common, *steps), what, *more = operation
-        path = [*path[:common], *steps]
-        inner = reduce(lambda found, step: found[step], path, shown)
+        (common, *rest), what, *more = operation
+        path = [*path[:common], *rest]
+        steps = [key for step in path for key in (("props", "children") if step == -1 else (step,))]
+        inner = reduce(lambda found, key: found[key], steps, shown)
         match what:
             case "set":
                 inner[more[0]] = more[1]

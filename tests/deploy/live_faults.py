@@ -390,20 +390,13 @@ CLOCKS = Fault(
 TMPFS_BYTES = 128 << 20
 
 
-def store(fleet: Fleet, name: str, *, source: Mapping[str, Any], **more: Any) -> None:
-    """A store NAME, and NAME-source that sends to it."""
+def store(fleet: Fleet, name: str, *options: str, source: Mapping[str, Any], **more: Any) -> None:
+    """A store NAME with some options, and NAME-source that sends to it."""
     place = fleet.place(name)
     (folder := fleet.folder / name).mkdir()
-    options = [
-        "-o",
-        f"name={name}",
-        "-o",
-        "idle=block",
-        "-o",
-        "socket_buffer=8192",
-        f"--listen=127.0.0.1:{fleet.port(name)}",
-    ]
-    fleet.heliograph(name, "store", "serve", str(folder), place, name.upper(), *options, **more)
+    given = [word for option in (f"name={name}", "idle=block", *options) for word in ("-o", option)]
+    listen = f"--listen=127.0.0.1:{fleet.port(name)}"
+    fleet.heliograph(name, "store", "serve", str(folder), place, name.upper(), *given, listen, **more)
     common = {"endpoint": place, "topics": [name.upper()], "instance": QUIET}
     fleet.actor(f"{name}-source", "feed", rate=50, size=1000, options=dict(source), **common)
 
@@ -447,8 +440,13 @@ def _disk_has_room(fleet: Fleet) -> None:
     Path(f"/proc/{fleet.running['disk'].pid}/root{fleet.folder / 'disk'}/other").unlink()
 
 
+def _small_store(name: str) -> Step:
+    """A store whose socket holds little, and whose source keeps little."""
+    return lambda f: store(f, name, "socket_buffer=8192", source={"send_window": 64})
+
+
 def _of_store(name: str, about: str, alert: Expected, inject: Step, heal: Step = nothing) -> Fault:
-    start: Step = _small_disk if name == "disk" else lambda f: store(f, name, source={"send_window": 64})
+    start: Step = _small_disk if name == "disk" else _small_store(name)
     return Fault(about, (alert,), inject, heal, ends(f"{name}-source", name), start)
 
 

@@ -17,6 +17,7 @@
   var dueAt = 0; /* since when, by the browser's clock */
   var LOST = 5000; /* milliseconds after which a drawing that was due counts as lost, and the next message draws */
   var passes = 0;
+  var INWARD = -1; /* a step of a path: from an element to what is in it */
   var SOON = 10; /* milliseconds: messages that wait come first */
 
   /* Returns a value after some operations.  What they do not touch stays the same object, so that a chart or a table
@@ -37,8 +38,11 @@
       var inner = root;
       path = path.slice(0, operation[0][0]).concat(operation[0].slice(1));
       path.forEach(function (step) {
-        inner[step] = own(inner[step]);
-        inner = inner[step];
+        if (step === INWARD) {
+          inner = inner.props = own(inner.props);
+          step = "children";
+        }
+        inner = inner[step] = own(inner[step]);
       });
       switch (operation[1]) {
         case "set":
