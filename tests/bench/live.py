@@ -94,13 +94,27 @@ class Reader:
         self.page = page
         self.interval = 0.0
         """Seconds between two samples, as the server says."""
-        query = urlencode({"path": page, "search": PAGES[page], "browser": name})
-        self._link = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
-        self._link.sendall(f"GET /live/stream?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        self._port = port
+        self._query = urlencode({"path": page, "search": PAGES[page], "browser": name})
+        self._is_closed = False
+        self._link = self._connected()
         self.messages: list[tuple[float, int, bool]] = []
         """Arrival by the monotonic clock, bytes, and whether parts changed."""
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def _connected(self) -> socket.socket:
+        link = socket.create_connection(("127.0.0.1", self._port), PATIENCE_SECONDS)
+        link.sendall(f"GET /live/stream?{self._query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        return link
+
+    def _run(self) -> None:
+        """Read streams one after the other: the server ends each after some minutes."""
+        while not self._is_closed:
+            self._read()
+            if not self._is_closed:
+                self._link.close()
+                self._link = self._connected()
 
     def _read(self) -> None:
         with self._link.makefile("rb") as lines, contextlib.suppress(OSError):  # the end
@@ -114,6 +128,7 @@ class Reader:
 
     def close(self) -> None:
         """Disconnect."""
+        self._is_closed = True
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
