@@ -1,20 +1,19 @@
 """Histograms in a segment: every size and offset of a block is checked before it is used.
 
-A histogram of 216 KiB is read only when it has counted. Every count changes one of the words above, negative, sum or,
-for a value of 0 ns, the first cell; these lie together at the start of a block. The engine changes a count and the sum
-one after the other, so a block that has counted is read once more although its first words rest.
+A histogram of 216 KiB is read only when it has counted, and only the parts of it that ever counted. Every count changes
+one of the words above, negative, sum or, for a value of 0 ns, the first cell; these lie together at the start of a
+block. The engine changes a count and the sum one after the other, so a block that has counted is read once more
+although its first words rest.
 """
 
 from __future__ import annotations
 
 import struct
 import sys
-import threading
 from dataclasses import dataclass
 
 import numpy as np
 
-from heliograph.monitor import _cells
 from heliograph.monitor.header import Header
 from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Histogram
@@ -28,17 +27,6 @@ HISTOGRAM_MAGIC = 0x48445231
 _SHAPE_BYTES = 32
 _FIRST_BYTES = HISTOGRAM_HEAD_BYTES + 8
 """The head and the first cell."""
-
-
-_memory = threading.local()
-
-
-def _scratch(size: int) -> memoryview:
-    """Return memory of the thread; new memory for each block would cost a page fault for every 4 KiB."""
-    view: memoryview | None = getattr(_memory, "view", None)
-    if view is None or len(view) < size:
-        view = _memory.view = memoryview(bytearray(size))
-    return view[:size]
 
 
 class Budget:
@@ -74,12 +62,13 @@ class _Known:
 class Blocks:
     """Reads histograms; keeps the last reading of each block."""
 
-    __slots__ = ("_file", "_known", "_order", "_swapped")
+    __slots__ = ("_file", "_head", "_known", "_order", "_swapped")
 
     def __init__(self, file: SegmentFile, order: str) -> None:
         """Read from a file in a byte order, "<" or ">"."""
         self._file = file
         self._order = order
+        self._head = struct.Struct(f"{order}IQQIIQQQ")
         self._swapped = order != ("<" if sys.byteorder == "little" else ">")
         self._known: dict[int, _Known] = {}
 
@@ -102,28 +91,23 @@ class Blocks:
             raise self._file.damaged("its histograms overlap")
         if known is not None and known.rests and self._file.read(offset, _FIRST_BYTES, "a histogram") == known.first:
             return known.histogram
-        data = _scratch(HISTOGRAM_HEAD_BYTES + 8 * cells)
-        self._file.read_into(data, offset, "a histogram")
-        first = bytes(data[:_FIRST_BYTES])
+        older = known.histogram if known is not None else None
+        first, positions, contents, count = self._file.read_cells(
+            offset, cells, self._swapped, older.cells if older is not None else None, "a histogram"
+        )
         if known is not None and known.first[:_SHAPE_BYTES] != first[:_SHAPE_BYTES]:
             del self._known[offset]  # the block is in use with other parameters
             return self.read(header, offset, budget)
-        found = self._histogram(first, data, known.histogram if known is not None else None)
+        digits, lowest, highest, size, _, above, negative, total = self._head.unpack_from(first, 4)
+        form = Form(digits, lowest, highest, size)
+        if positions is not None:
+            places = np.frombuffer(positions, np.int64)
+        else:
+            assert older is not None
+            places = older.cells
+        found = SparseHistogram(form, places, np.frombuffer(contents, np.uint64), above, negative, total, count)
         self._known[offset] = _Known(first, found, known is not None and known.first == first)
         return found
-
-    def _histogram(self, first: bytes, data: memoryview, older: SparseHistogram | None) -> SparseHistogram:
-        """Return the histogram of a block. It shares the positions of an older one with the same filled cells."""
-        digits, lowest, highest, size = struct.unpack_from(f"{self._order}IQQI", first, 4)
-        above, negative, total = struct.unpack_from(f"{self._order}QQQ", first, _SHAPE_BYTES)
-        known = older.cells if older is not None else None
-        positions, contents = _cells.filled(data[HISTOGRAM_HEAD_BYTES:], self._swapped, known)
-        numbers = np.frombuffer(contents, np.uint64)
-        if positions is None:
-            assert older is not None
-            return SparseHistogram(older, older.cells, numbers, above, negative, total)
-        form = Form(digits, lowest, highest, size)
-        return SparseHistogram(form, np.frombuffer(positions, np.int64), numbers, above, negative, total)
 
     def _cells(self, header: Header, offset: int) -> int:
         """Check the head of a histogram and that the file contains all of it; returns the number of cells."""

@@ -11,8 +11,10 @@ import os
 import stat
 from pathlib import Path
 
+from heliograph.monitor import _cells
 from heliograph.monitor.directory import SegmentError
 from heliograph.monitor.header import Header, check_place
+from heliograph.monitor.model import Cells
 from heliograph.monitor.ownership import is_own, stranger
 
 __all__ = ["SegmentFile"]
@@ -97,18 +99,20 @@ class SegmentFile:
             raise self.damaged(f"it ends within {what}")
         return data
 
-    def read_into(self, view: memoryview, offset: int, what: str) -> None:
-        """Fill memory of the caller with the bytes at an offset.
+    def read_cells(
+        self, offset: int, cells: int, swapped: bool, known: Cells | None, what: str
+    ) -> tuple[bytes, bytes | None, bytes, int]:
+        """Read the filled cells of a histogram; see `_cells.read`.
 
         Raises:
-            SegmentError: The file ends before; the message names `what`.
+            SegmentError: The file ends before the last cell; the message names `what`.
         """
         try:
-            size = os.preadv(self._file, [view], offset)
+            return _cells.read(self._file, offset, cells, swapped, known)
+        except EOFError:
+            raise self.damaged(f"it ends within {what}") from None
         except OSError as error:
             raise SegmentError(f"{self.path} cannot be read: {error.strerror}") from None
-        if size != len(view):
-            raise self.damaged(f"it ends within {what}")
 
     def check(self, header: Header, offset: int, size: int, what: str) -> None:
         """Check that a structure lies within the size in the header.

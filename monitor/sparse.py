@@ -29,12 +29,13 @@ class Form(NamedTuple):
 class SparseHistogram(Histogram):
     """A `Histogram` with sparse cells; `counts` is computed at each access."""
 
-    __slots__ = ("cells", "numbers")
+    __slots__ = ("_count", "cells", "numbers")
 
     cells: Cells
     """Positions of the cells that are not 0, in rising order."""
     numbers: Counts
     """Content of these cells."""
+    _count: int | None
 
     def __init__(
         self,
@@ -44,8 +45,12 @@ class SparseHistogram(Histogram):
         above: int = 0,
         negative: int = 0,
         total_ns: int = 0,
+        count: int | None = None,
     ) -> None:
-        """Store the cells; neither array may be modified afterwards. The form may be another histogram."""
+        """Store the cells; neither array may be modified afterwards. The form may be another histogram.
+
+        `count` is the sum of the numbers; None: computed at its first use.
+        """
         put = object.__setattr__  # the class is frozen, and a decoder creates very many
         put(self, "cells", cells)
         put(self, "numbers", numbers)
@@ -55,6 +60,7 @@ class SparseHistogram(Histogram):
         put(self, "digits", form.digits)
         put(self, "lowest", form.lowest)
         put(self, "highest", form.highest)
+        put(self, "_count", count)
 
     @property
     def counts(self) -> Counts:
@@ -67,7 +73,11 @@ class SparseHistogram(Histogram):
     @property
     def count(self) -> int:
         """Number of values: the sum of the cells."""
-        return int(self.numbers.sum())
+        found = self._count
+        if found is None:
+            found = int(self.numbers.sum())
+            object.__setattr__(self, "_count", found)
+        return found
 
     @property
     def size(self) -> int:

@@ -42,6 +42,7 @@ HEADER_BYTES = 256
 OBJECT_BYTES = 512
 EVENT_BYTES = 256
 HISTOGRAM_HEAD_BYTES = 64
+PART_CELLS = 512
 CELLS = 27648
 HIGHEST = 60_000_000_000
 WHOLE_INSTANCE = 0xFFFF_FFFF
@@ -140,7 +141,9 @@ def _histogram(counts: Mapping[int, int], order: str) -> bytes:
     above = sum(often for value, often in counts.items() if value > HIGHEST)
     negative = sum(often for value, often in counts.items() if value < 0)
     total = sum(value * often for value, often in inside.items())
-    struct.pack_into(f"{order}IIQQIIQQQ", block, 0, 0x48445231, 3, 1, HIGHEST, CELLS, 8, above, negative, total)
+    used = sum({1 << cell_index(value) // PART_CELLS for value in inside})
+    head = (0x48445231, 3, 1, HIGHEST, CELLS, 8, above, negative, total, used)
+    struct.pack_into(f"{order}IIQQIIQQQQ", block, 0, *head)
     for value, often in inside.items():
         place = HISTOGRAM_HEAD_BYTES + 8 * cell_index(value)
         (before,) = struct.unpack_from(f"{order}Q", block, place)

@@ -1,129 +1,180 @@
-/* heliograph.monitor._cells: the cells of a histogram that are not 0; nothing of the engine.
+/* heliograph.monitor._cells: the cells of a histogram in a segment that are not 0; nothing of the
+ * engine (docs/segment.md 4).
  *
- * A histogram has 27,648 cells, of which a few hundred are filled, and mostly as many as at the
- * reading before: one pass over the words lists them into as much room.  Another number takes a
- * second pass. */
+ * A histogram has 27,648 cells, of which a few hundred are filled.  Its head says which parts of
+ * 512 cells have ever counted; only those are read, in pieces that stay in the first cache. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { STEP = 8 }; /* words that are looked at together */
+enum {
+    HEAD_BYTES = 64,
+    USED_AT = 56,
+    FIRST_BYTES = HEAD_BYTES + 8, /* the head and the first cell */
+    PART_CELLS = 512,
+    PARTS = 64,                   /* bits of the word at USED_AT */
+    PIECE_CELLS = 4 * PART_CELLS, /* read by one call */
+    STEP = 8,                     /* cells that are looked at together */
+};
 
-typedef struct words {
-    const char *data; /* of any alignment */
-    size_t count;
-    int swapped;
-} words;
+typedef struct block {
+    int file;
+    off_t offset;
+    size_t cells;
+    int swapped; /* the other byte order */
+    char first[FIRST_BYTES];
+} block;
 
-/* Where the filled words go: as many as there is room for. */
+/* The filled cells found so far. */
 typedef struct listing {
     int64_t *positions;
     uint64_t *contents;
-    size_t room;
+    size_t count, room;
+    uint64_t sum; /* of the contents, modulo 2^64 */
 } listing;
 
-/* Lists the filled words among some; returns the number of all that were found so far. */
-static size_t list_some(const words *all, size_t at, size_t count, const listing *into,
-                        size_t found) {
-    for (size_t end = at + count; at < end; at++) {
-        uint64_t word;
-        memcpy(&word, all->data + 8 * at, sizeof word);
-        if (word == 0) {
+typedef enum outcome { DONE, ENDS, FAILED, NO_MEMORY } outcome;
+
+static uint64_t load(const char *place, int swapped) {
+    uint64_t word;
+    memcpy(&word, place, sizeof word);
+    return swapped ? __builtin_bswap64(word) : word;
+}
+
+static outcome read_bytes(const block *from, void *into, size_t size, size_t at) {
+    ssize_t got;
+    do {
+        got = pread(from->file, into, size, from->offset + (off_t)at);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? FAILED : (size_t)got == size ? DONE : ENDS;
+}
+
+/* Makes room for `more` cells. */
+static outcome reserve(listing *into, size_t more) {
+    if (into->room - into->count >= more) {
+        return DONE;
+    }
+    const size_t room = 2 * (into->count + more);
+    int64_t *positions = PyMem_RawRealloc(into->positions, room * sizeof *positions);
+    into->positions = positions ? positions : into->positions;
+    uint64_t *contents = PyMem_RawRealloc(into->contents, room * sizeof *contents);
+    into->contents = contents ? contents : into->contents;
+    if (!positions || !contents) {
+        return NO_MEMORY;
+    }
+    into->room = room;
+    return DONE;
+}
+
+/* Lists the filled cells among some that begin at cell `at`. Their number is a multiple of STEP, and
+ * there is room for all. */
+static void list(const char *data, size_t count, size_t at, int swapped, listing *into) {
+    for (size_t n = 0; n < count; n += STEP) {
+        uint64_t some[STEP], any = 0;
+        memcpy(some, data + 8 * n, sizeof some);
+        for (int i = 0; i < STEP; i++) {
+            any |= some[i];
+        }
+        for (int i = 0; any != 0 && i < STEP; i++) {
+            if (some[i] != 0) {
+                const uint64_t content = swapped ? __builtin_bswap64(some[i]) : some[i];
+                into->positions[into->count] = (int64_t)(at + n) + i;
+                into->contents[into->count++] = content;
+                into->sum += content;
+            }
+        }
+    }
+}
+
+/* Whether the part of a cell may have counted. A word of 0 says nothing: it is that of an engine
+ * that does not keep it. */
+static int is_used(const block *from, uint64_t used, size_t cell) {
+    return used == 0 || from->cells > (size_t)PARTS * PART_CELLS || (used >> cell / PART_CELLS & 1);
+}
+
+static outcome read_block(block *from, listing *into) {
+    char piece[8 * PIECE_CELLS];
+    outcome result = read_bytes(from, from->first, FIRST_BYTES, 0);
+    const uint64_t used = result == DONE ? load(from->first + USED_AT, from->swapped) : 0;
+    for (size_t at = 0, end; result == DONE && at < from->cells; at = end) {
+        for (end = at; end < from->cells && end - at < PIECE_CELLS && is_used(from, used, end);) {
+            end += from->cells - end < PART_CELLS ? from->cells - end : PART_CELLS;
+        }
+        if (end == at) {
+            end += PART_CELLS;
             continue;
         }
-        if (found < into->room) {
-            into->positions[found] = (int64_t)at;
-            into->contents[found] = all->swapped ? __builtin_bswap64(word) : word;
-        }
-        found++;
-    }
-    return found;
-}
-
-/* Lists the filled words; returns their number, which may be more than there is room for. */
-static size_t list(const words *all, const listing *into) {
-    size_t found = 0, at = 0;
-    for (; at + STEP <= all->count; at += STEP) {
-        uint64_t block[STEP], any = 0;
-        memcpy(block, all->data + 8 * at, sizeof block);
-        for (int n = 0; n < STEP; n++) {
-            any |= block[n];
-        }
-        if (any != 0) {
-            found = list_some(all, at, STEP, into, found);
+        const size_t count = end - at, whole = (count + STEP - 1) / STEP * STEP;
+        result = read_bytes(from, piece, 8 * count, HEAD_BYTES + 8 * at);
+        result = result == DONE ? reserve(into, whole) : result;
+        if (result == DONE) {
+            memset(piece + 8 * count, 0, 8 * (whole - count));
+            list(piece, whole, at, from->swapped, into);
         }
     }
-    return list_some(all, at, all->count - at, into, found);
+    return result;
 }
 
-/* The words of a bytes object: its data begins 32 bytes into an allocation aligned to 16. */
-static void *words_in(PyObject *bytes) {
-    return PyBytes_AS_STRING(bytes);
+/* What Python gets: the first bytes, the positions, or None if they are the known ones, the
+ * contents, and their sum. */
+static PyObject *result_of(const block *from, const listing *found, const Py_buffer *known) {
+    const Py_ssize_t size = (Py_ssize_t)(8 * found->count);
+    const int is_known = known->obj && known->len == size &&
+                         (size == 0 || memcmp(known->buf, found->positions, (size_t)size) == 0);
+    PyObject *positions =
+        is_known ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize((char *)found->positions, size);
+    PyObject *contents = PyBytes_FromStringAndSize((char *)found->contents, size);
+    return Py_BuildValue("(y#NNK)", from->first, (Py_ssize_t)FIRST_BYTES, positions, contents,
+                         (unsigned long long)found->sum);
 }
 
-/* Lists into new bytes with room for `count` words; returns how many there are, or -1. */
-static Py_ssize_t list_new(const words *all, size_t count, PyObject **positions,
-                           PyObject **contents) {
-    *positions = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
-    *contents = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
-    if (*positions == NULL || *contents == NULL) {
-        Py_CLEAR(*positions);
-        Py_CLEAR(*contents);
-        return -1;
-    }
-    const listing into = {words_in(*positions), words_in(*contents), count};
-    return (Py_ssize_t)list(all, &into);
-}
-
-static PyObject *list_all(const words *all, const Py_buffer *known) {
-    PyObject *positions, *contents;
-    const Py_ssize_t expected = known->len / 8; /* none are known: 0 */
-    Py_ssize_t found = list_new(all, (size_t)expected, &positions, &contents);
-    if (found >= 0 && found != expected) {
-        Py_DECREF(positions);
-        Py_DECREF(contents);
-        found = list_new(all, (size_t)found, &positions, &contents);
-    }
-    if (found < 0) {
-        return NULL;
-    }
-    if (known->obj != NULL && found == expected &&
-        memcmp(words_in(positions), known->buf, (size_t)known->len) == 0) {
-        Py_DECREF(positions);
-        positions = Py_NewRef(Py_None);
-    }
-    return Py_BuildValue("(NN)", positions, contents);
-}
-
-static PyObject *filled(PyObject *module, PyObject *args) {
+static PyObject *read_cells(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *known_object, *result = NULL;
-    int swapped;
-    Py_buffer data, known = {0};
-    if (!PyArg_ParseTuple(args, "y*pO:filled", &data, &swapped, &known_object)) {
+    Py_buffer known = {0};
+    long long offset;
+    Py_ssize_t cells;
+    block from = {0};
+    listing found = {0};
+    if (!PyArg_ParseTuple(args, "iLnpO:read", &from.file, &offset, &cells, &from.swapped,
+                          &known_object)) {
         return NULL;
+    }
+    if (offset < 0 || cells < 1) {
+        return PyErr_Format(PyExc_ValueError, "there are no %zd cells at %lld", cells, offset);
     }
     if (known_object != Py_None &&
         PyObject_GetBuffer(known_object, &known, PyBUF_C_CONTIGUOUS) != 0) {
-        goto done;
+        return NULL;
     }
-    if (data.len % 8 != 0 || known.len % 8 != 0) {
-        PyErr_SetString(PyExc_ValueError, "words and known must be buffers of 64-bit items");
-        goto done;
+    from.offset = (off_t)offset;
+    from.cells = (size_t)cells;
+    outcome how;
+    Py_BEGIN_ALLOW_THREADS;
+    how = read_block(&from, &found);
+    Py_END_ALLOW_THREADS;
+    if (how == DONE) {
+        result = result_of(&from, &found, &known);
+    } else if (how == ENDS) {
+        PyErr_SetString(PyExc_EOFError, "the file ends before the last cell");
+    } else if (how == FAILED) {
+        PyErr_SetFromErrno(PyExc_OSError);
+    } else {
+        PyErr_NoMemory();
     }
-    const words all = {data.buf, (size_t)data.len / 8, swapped};
-    result = list_all(&all, &known);
-done:
+    PyMem_RawFree(found.positions);
+    PyMem_RawFree(found.contents);
     PyBuffer_Release(&known);
-    PyBuffer_Release(&data);
     return result;
 }
 
 static PyMethodDef functions[] = {
-    {"filled", filled, METH_VARARGS,
-     "filled(words, swapped, known): positions and contents of the words that are not 0."},
+    {"read", read_cells, METH_VARARGS,
+     "read(file, offset, cells, swapped, known): the cells of a histogram that are not 0."},
     {NULL, NULL, 0, NULL},
 };
 

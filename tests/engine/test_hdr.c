@@ -66,6 +66,23 @@ static void every_value_is_counted_somewhere(void) {
     free(hdr);
 }
 
+static void the_head_knows_the_parts_that_counted(void) {
+    helio_hdr *hdr = memory(sizeof *hdr);
+    helio_hdr_init(hdr);
+    helio_hdr_record(hdr, -1, 1);
+    helio_hdr_record(hdr, HELIO_HDR_HIGHEST + 1, 1);
+    CHECK_EQUAL(hdr->used, 0);
+    uint64_t state = 3, used = 0;
+    for (int i = 0; i < 300; i++) {
+        const int64_t value =
+            (int64_t)((next_random(&state) >> (i % 64)) % (uint64_t)(HELIO_HDR_HIGHEST + 1));
+        helio_hdr_record(hdr, value, 1);
+        used |= UINT64_C(1) << helio_hdr_index(value) / 512;
+        CHECK_EQUAL(hdr->used, used);
+    }
+    free(hdr);
+}
+
 static void impossible_layouts_are_refused(void) {
     helio_hdr_layout layout;
     CHECK_EQUAL(helio_hdr_layout_init(0, 1, 100, &layout), HELIO_HDR_LAYOUT);
@@ -209,6 +226,7 @@ int main(void) {
     RUN(the_recorder_and_the_codec_have_the_same_cells);
     RUN(cells_follow_each_other_without_gap);
     RUN(every_value_is_counted_somewhere);
+    RUN(the_head_knows_the_parts_that_counted);
     RUN(impossible_layouts_are_refused);
     RUN(both_forms_add_the_same_counts);
     RUN(every_cut_of_a_payload_is_refused_and_changes_nothing);

@@ -6,12 +6,14 @@ import os
 import pickle
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heliograph.engine import catalogue
 from heliograph.monitor.objects import SINGLY
 from heliograph.monitor.segment import Segment
+from heliograph.monitor.segment_file import SegmentFile
 from tests.segments import ABSENT, HISTOGRAM_HEAD_BYTES, SegmentObject, Written, write_segment
 
 STREAM = "0a0b0c0d0e0f.30001"
@@ -249,13 +251,13 @@ def _one_histogram(path: Path) -> Written:
 def whole_readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Place of every reading of all cells."""
     made: list[int] = []
-    plain = os.preadv
+    plain = SegmentFile.read_cells
 
-    def counted(file: int, views: list[memoryview], offset: int) -> int:
+    def counted(self: SegmentFile, offset: int, *arguments: Any) -> tuple[bytes, bytes | None, bytes, int]:
         made.append(offset)
-        return plain(file, views, offset)
+        return plain(self, offset, *arguments)
 
-    monkeypatch.setattr(os, "preadv", counted)
+    monkeypatch.setattr(SegmentFile, "read_cells", counted)
     return made
 
 

@@ -1,6 +1,11 @@
-"""The cells of a histogram that are not 0, listed in C, against numpy."""
+"""The filled cells of a histogram, read and listed in C, against numpy."""
 
 from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +15,24 @@ from hypothesis import strategies as st
 
 from heliograph.monitor import _cells
 
-WORDS = st.dictionaries(st.integers(0, 60), st.integers(1, 2**64 - 1), max_size=20)
+PART = 512
+CELLS = 70 * PART
+FILLED = st.dictionaries(st.integers(0, CELLS - 1), st.integers(1, 2**64 - 1), max_size=20)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    path: Path = tmp_path_factory.mktemp("cells") / "block"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    yield descriptor
+    os.close(descriptor)
+
+
+def write(file: int, words: npt.NDArray[np.uint64], used: int, *, offset: int = 0, swapped: bool = False) -> None:
+    order = ">" if swapped else "<"
+    head = bytes(range(56)) + struct.pack(f"{order}Q", used)
+    os.ftruncate(file, 0)
+    os.pwrite(file, head + words.astype(f"{order}u8").tobytes(), offset)
 
 
 def words_of(filled: dict[int, int], size: int) -> npt.NDArray[np.uint64]:
@@ -21,25 +43,43 @@ def words_of(filled: dict[int, int], size: int) -> npt.NDArray[np.uint64]:
     return words
 
 
-@given(WORDS, WORDS, st.integers(0, 61), st.booleans(), st.integers(0, 7))
-def test_positions_and_contents_are_those_of_numpy(
-    now: dict[int, int], before: dict[int, int], size: int, swapped: bool, shift: int
+@given(FILLED, FILLED, st.integers(1, CELLS), st.integers(0, 2**64 - 1), st.booleans(), st.integers(0, 99))
+def test_the_cells_of_used_parts_are_those_of_numpy(
+    file: int, now: dict[int, int], before: dict[int, int], size: int, used: int, swapped: bool, offset: int
 ) -> None:
     words, known = words_of(now, size), np.flatnonzero(words_of(before, size))
-    stored = words.byteswap() if swapped else words
-    data = memoryview(bytes(shift) + stored.tobytes())[shift:]
+    write(file, words, used, offset=offset, swapped=swapped)
     wanted = np.flatnonzero(words)
+    if used and size <= 64 * PART:
+        wanted = np.array([place for place in wanted if used >> int(place) // PART & 1], np.int64)
     for given_known in (None, known, wanted):
-        positions, contents = _cells.filled(data, swapped, given_known)
+        first, positions, contents, count = _cells.read(file, offset, size, swapped, given_known)
+        assert first == os.pread(file, 72, offset)
         if given_known is not None and np.array_equal(given_known, wanted):
             assert positions is None
         else:
             assert positions is not None
             assert np.array_equal(np.frombuffer(positions, np.int64), wanted)
         assert np.array_equal(np.frombuffer(contents, np.uint64), words[wanted])
+        assert count == int(words[wanted].sum(dtype=np.uint64))
 
 
-@pytest.mark.parametrize("size", [1, 7, 9])
-def test_a_buffer_that_holds_no_words_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match="64-bit items"):
-        _cells.filled(bytes(size), False, None)
+def test_a_file_that_ends_within_a_used_part_is_an_error(file: int) -> None:
+    words = np.ones(3 * PART, np.uint64)
+    for used in (0, 0b111, 0b100):
+        write(file, words, used)
+        assert _cells.read(file, 0, words.size, False, None)[3] in (3 * PART, PART)
+        os.ftruncate(file, 64 + 8 * words.size - 1)
+        with pytest.raises(EOFError):
+            _cells.read(file, 0, words.size, False, None)
+    os.ftruncate(file, 71)
+    with pytest.raises(EOFError):
+        _cells.read(file, 0, 1, False, None)
+
+
+@pytest.mark.parametrize(("offset", "cells"), [(-1, 1), (0, 0), (0, -1)])
+def test_an_impossible_place_is_refused(file: int, offset: int, cells: int) -> None:
+    with pytest.raises(ValueError, match="there are no"):
+        _cells.read(file, offset, cells, False, None)
+    with pytest.raises(OSError, match="descriptor"):
+        _cells.read(-1, 0, 1, False, None)

@@ -185,14 +185,16 @@ def _directory(text: str) -> tuple[dict[str, Scope], dict[int, tuple[str, str]]]
 def _histogram(file: _Bytes, offset: int) -> Histogram:
     """Section 4."""
     _require(offset % 64 == 0, "4: a histogram does not begin at a multiple of 64")
-    magic, digits, lowest, highest, cells, cell_bytes, above, negative, total, _reserved = file.unpack(
+    magic, digits, lowest, highest, cells, cell_bytes, above, negative, total, used = file.unpack(
         HISTOGRAM, offset, "4: a histogram"
     )
     _require((magic, digits, lowest, highest) == (0x48445231, 3, 1, 60_000_000_000), "4: parameters")
     _require((cells, cell_bytes) == (27648, 8), "4: cells")
     file.check(offset + 64, 27648 * 8, "4: the counts")
     counts = struct.unpack_from("<27648Q", file.data, offset + 64)
-    return Histogram({cell: often for cell, often in enumerate(counts) if often}, above, negative, total)
+    filled = {cell: often for cell, often in enumerate(counts) if often}
+    _require(not used or all(used >> cell // 512 & 1 for cell in filled), "4: a count in a part that is not used")
+    return Histogram(filled, above, negative, total)
 
 
 def _labels(field: bytes, scope: Scope) -> dict[str, str]:

@@ -15,6 +15,7 @@ enum {
     HELIO_HDR_MAGIC = 0x48445231,
     HELIO_HDR_DIGITS = 3,
     HELIO_HDR_CELLS = 27648,
+    HELIO_HDR_PART_SHIFT = 9, /* a part has 512 cells, which is a page of memory */
 };
 #define HELIO_HDR_LOWEST INT64_C(1)
 #define HELIO_HDR_HIGHEST INT64_C(60000000000)
@@ -29,7 +30,7 @@ typedef struct helio_hdr {
     _Atomic uint64_t above;
     _Atomic uint64_t negative;
     _Atomic uint64_t sum;
-    uint64_t reserved;
+    _Atomic uint64_t used; /* bit n: cells of part n have counted; readers skip the others */
     _Atomic uint64_t counts[HELIO_HDR_CELLS];
 } helio_hdr;
 
@@ -44,6 +45,14 @@ static inline void helio_hdr_bump(_Atomic uint64_t *cell, uint64_t by) {
                           memory_order_relaxed);
 }
 
+static inline void helio_hdr_use(helio_hdr *hdr, uint32_t index) {
+    const uint64_t part = UINT64_C(1) << (index >> HELIO_HDR_PART_SHIFT);
+    const uint64_t used = atomic_load_explicit(&hdr->used, memory_order_relaxed);
+    if (!(used & part)) {
+        atomic_store_explicit(&hdr->used, used | part, memory_order_relaxed);
+    }
+}
+
 /* Counts `count` values.  Values out of range are counted apart, so that nothing is lost
  * silently. */
 static inline void helio_hdr_record(helio_hdr *hdr, int64_t value, uint64_t count) {
@@ -52,7 +61,9 @@ static inline void helio_hdr_record(helio_hdr *hdr, int64_t value, uint64_t coun
     } else if (value > HELIO_HDR_HIGHEST) {
         helio_hdr_bump(&hdr->above, count);
     } else {
-        helio_hdr_bump(&hdr->counts[helio_hdr_index(value)], count);
+        const uint32_t index = helio_hdr_index(value);
+        helio_hdr_use(hdr, index);
+        helio_hdr_bump(&hdr->counts[index], count);
         helio_hdr_bump(&hdr->sum, (uint64_t)value * count);
     }
 }
