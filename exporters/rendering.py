@@ -58,24 +58,24 @@ class Renderer:
 
     def render(self, families: Iterable[Metric], form: Format) -> bytes:
         """Return the families as text."""
-        lines: list[str] = []
+        parts: list[bytes] = []
         for family in families:
-            lines.append(_head(family, form))
-            if isinstance(family, Table):
-                if form is Format.TEXT:
-                    lines.append(family.text)
-                else:
-                    lines.append(family.openmetrics_with_created if self._has_created else family.openmetrics)
+            parts.append(_head(family, form))
+            if not isinstance(family, Table):
+                parts.append(self._lines(family))
+            elif form is Format.TEXT:
+                parts.append(family.text)
             else:
-                self._add(lines, family)
+                parts.append(family.openmetrics_with_created if self._has_created else family.openmetrics)
         if form is Format.OPENMETRICS:
-            lines.append("# EOF\n")
+            parts.append(b"# EOF\n")
         if len(self._beginnings) > self._limit:
             self._beginnings.clear()  # series come and go; the next answer escapes its own labels
-        return "".join(lines).encode()
+        return b"".join(parts)
 
-    def _add(self, lines: list[str], family: Metric) -> None:
+    def _lines(self, family: Metric) -> bytes:
         beginnings = self._beginnings
+        lines = []
         for sample in family.samples:
             name, labels, value = sample[:3]
             key = (name, *labels.values())
@@ -83,15 +83,16 @@ class Renderer:
             if beginning is None:
                 beginning = beginnings[key] = _beginning(name, labels)
             lines.append(f"{beginning}{number_text(value)}\n")
+        return "".join(lines).encode()
 
 
-def _head(family: Metric, form: Format) -> str:
+def _head(family: Metric, form: Format) -> bytes:
     name, text = family.name, family.documentation.replace("\\", r"\\").replace("\n", r"\n")
     if form is Format.OPENMETRICS:
         text = text.replace('"', r"\"")
     elif family.type == "counter":
         name += "_total"
-    return f"# HELP {name} {text}\n# TYPE {name} {family.type}\n"
+    return f"# HELP {name} {text}\n# TYPE {name} {family.type}\n".encode()
 
 
 def _beginning(name: str, labels: dict[str, str]) -> str:

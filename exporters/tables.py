@@ -17,6 +17,7 @@ from prometheus_client.samples import Exemplar, Sample
 from prometheus_client.utils import floatToGoString
 
 from heliograph.engine.catalogue.outside import Output, outside
+from heliograph.exporters._lines import lines
 from heliograph.monitor.model import Histogram
 
 __all__ = ["Column", "Exemplar", "Form", "Labels", "Table", "Tables", "number_text", "shown"]
@@ -26,6 +27,9 @@ _PLAIN_BELOW = 1_000_000
 
 Extra = tuple[str, str]
 """Name and value of a label beside those of the object."""
+
+_Lines = tuple[str, Sequence[str], Sequence[float | None], int, Mapping[int, str]]
+"""A column as `_lines.lines` takes it."""
 
 
 @lru_cache(maxsize=1 << 15)
@@ -51,11 +55,6 @@ def number_text(value: float) -> str:
 def _exemplar_text(found: Exemplar) -> str:
     labels = ",".join([f'{name}="{_escaped(value)}"' for name, value in sorted(found.labels.items())])
     return f" # {{{labels}}} {number_text(found.value)} {found.timestamp}"
-
-
-def _rows(columns: Iterable[Sequence[str]]) -> str:
-    """Join columns of lines row by row."""
-    return "".join([line for row in zip(*columns, strict=True) for line in row])
 
 
 class Labels:
@@ -195,66 +194,44 @@ class Table(Metric):
         return any(len(column.values) > column.values.count(None) for column in self.columns)
 
     @cached_property
-    def text(self) -> str:
+    def text(self) -> bytes:
         """The lines of all series, as in the text format."""
-        parts = [self._lines(column) for column in self.columns]
-        return _rows(parts) if self.type == "histogram" else "".join([line for part in parts for line in part])
+        return self._text()
 
     @cached_property
-    def openmetrics(self) -> str:
+    def openmetrics(self) -> bytes:
         """The same lines with exemplars, which only counters have."""
-        if not any(column.exemplars for column in self.columns):
-            return self.text
-        return "".join([line for column in self.columns for line in self._lines_with_exemplars(column)])
+        return self._text(has_exemplars=True) if any(column.exemplars for column in self.columns) else self.text
 
     @cached_property
-    def openmetrics_with_created(self) -> str:
+    def openmetrics_with_created(self) -> bytes:
         """Those, the lines of each object followed by the time at which its counts began."""
-        if not self.created_ns:
-            return self.openmetrics
-        if self.type == "histogram":
-            return _rows([*map(self._lines, self.columns), self._created_lines(self.columns[0])])
-        return "".join(
-            [_rows([self._lines_with_exemplars(column), self._created_lines(column)]) for column in self.columns]
+        return self._text(has_exemplars=True, has_created=True) if self.created_ns else self.openmetrics
+
+    def _text(self, *, has_exemplars: bool = False, has_created: bool = False) -> bytes:
+        groups = [self.columns] if self.type == "histogram" else [(column,) for column in self.columns]
+        return b"".join(
+            [
+                lines(
+                    [self._part(column, has_exemplars) for column in group]
+                    + ([self._created(group[0])] if has_created else [])
+                )
+                for group in groups
+            ]
         )
 
-    def _created_lines(self, column: Column) -> list[str]:
-        """Return a line for each line of a column, empty where the time is unknown."""
-        blocks = column.labels.blocks(None if self.type == "histogram" else column.extra)
-        return [
-            f"{self.name}_created{block} {number_text(began / 1e9)}\n" if began else ""
-            for block, value, began in zip(blocks, column.values, self.created_ns, strict=True)
-            if value is not None
-        ]
-
-    def _lines_with_exemplars(self, column: Column) -> list[str]:
-        lines = self._lines(column)
-        if column.exemplars:
-            places = [place for place, value in enumerate(column.values) if value is not None]
-            for at, place in enumerate(places):
-                if (found := column.exemplars.get(place)) is not None:
-                    lines[at] = f"{lines[at][:-1]}{_exemplar_text(found)}\n"
-        return lines
-
-    def _lines(self, column: Column) -> list[str]:
+    def _part(self, column: Column, has_exemplars: bool) -> _Lines:
         name, divisor = self.form.name + column.suffix, 1 if column.is_count else self.form.divisor
-        pairs = zip(column.labels.blocks(column.extra), column.values, strict=True)
-        if divisor != 1:
-            most, least = _PLAIN_BELOW * divisor, -_PLAIN_BELOW * divisor
-            return [
-                f"{name}{block} {value / divisor!r}\n"
-                if least < value < most
-                else f"{name}{block} {number_text(value / divisor)}\n"
-                for block, value in pairs
-                if value is not None
-            ]
-        return [
-            f"{name}{block} {value}.0\n"
-            if type(value) is int and -_PLAIN_BELOW < value < _PLAIN_BELOW
-            else f"{name}{block} {number_text(value)}\n"
-            for block, value in pairs
-            if value is not None
-        ]
+        found = column.exemplars.items() if has_exemplars else ()
+        endings = {place: _exemplar_text(exemplar) for place, exemplar in found}
+        return name, column.labels.blocks(column.extra), column.values, divisor, endings
+
+    def _created(self, column: Column) -> _Lines:
+        """Return a line for each line of a column, where the time is known."""
+        blocks = column.labels.blocks(None if self.type == "histogram" else column.extra)
+        pairs = zip(column.values, self.created_ns, strict=True)
+        times = [began / 1e9 if began and value is not None else None for value, began in pairs]
+        return f"{self.name}_created", blocks, times, 1, {}
 
     def named(self, wanted: frozenset[str]) -> Table:
         """Return the part with wanted names, of samples or of families; no name: all."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
-from heliograph.exporters import tables
+from heliograph.exporters import _lines, tables
 from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.rendering import Format, Renderer
-from heliograph.exporters.tables import Column, Form, Labels, Table, Tables
+from heliograph.exporters.tables import Column, Form, Labels, Table, Tables, number_text
 from tests.exporters.making import START, at, histogram, instance, receiver
 
 HARD = ("", "plain", 'a "quoted" name', "back\\slash", "line\nbreak", "é 信号 \U0001f4a1", '{a="b"} 1', "x" * 3000)
@@ -36,6 +39,35 @@ def test_hard_labels_and_numbers_are_written_as_prometheus_client_does() -> None
         assert Renderer(1).render([family], Format.TEXT) == generate_latest(One())  # type: ignore[arg-type]
         assert len(family) == len(family.samples)
         assert family
+
+
+@given(st.lists(st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats()), st.sampled_from([1, 10**9]))
+def test_lines_have_the_numbers_of_prometheus_client(values: list[float | None], divisor: int) -> None:
+    blocks = [f'{{n="{row}"}}' for row in range(len(values))]
+    wanted = [
+        f"{name}{block} {number_text(value / by)}{ending}\n"
+        for block, value in zip(blocks, values, strict=True)
+        if value is not None
+        for name, by, ending in (("a", divisor, " #" if block == '{n="1"}' else ""), ("é", 1, ""))
+    ]
+    found = _lines.lines([("a", blocks, values, divisor, {1: " #"}), ("é", blocks, tuple(values), 1, {})])
+    assert found == "".join(wanted).encode()
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ([("a", ["{}"], [], 1, {})], ValueError),
+        ([("a", [""], [1], 1, {}), ("b", [], [], 1, {})], ValueError),
+        ([("a", [], [], 0, {})], ValueError),
+        ([("a", ["\ud800"], [1], 1, {})], UnicodeEncodeError),
+        ([("a", [""], ["1"], 1, {})], TypeError),
+        ([("a", [""], [1], 1)], TypeError),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(columns: list[Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _lines.lines(columns)
 
 
 def test_openmetrics_has_the_time_at_which_counts_began_by_option() -> None:
@@ -91,7 +123,7 @@ def test_the_labels_of_a_fleet_outlive_a_snapshot(monkeypatch: pytest.MonkeyPatc
     fleet(2)
     after = {family.name: family for family in collector.collect() if family.name.startswith("heliograph_receiver_")}
     assert set(after) <= set(before)
-    assert after["heliograph_receiver_total_latency_seconds"].text.count('_count{node="alpha"') == 2
+    assert after["heliograph_receiver_total_latency_seconds"].text.count(b'_count{node="alpha"') == 2
 
 
 def test_a_part_of_a_family_is_chosen_by_the_name_of_its_samples() -> None:
@@ -101,5 +133,5 @@ def test_a_part_of_a_family_is_chosen_by_the_name_of_its_samples() -> None:
     assert table.named(frozenset({"t_seconds"})) is table
     assert table.named(frozenset()) is table
     part = table.named(frozenset({"t_seconds_sum"}))
-    assert part.text == 't_seconds_sum{node="a"} 5.0\n'
+    assert part.text == b't_seconds_sum{node="a"} 5.0\n'
     assert not table.named(frozenset({"other"}))
