@@ -69,9 +69,11 @@ def _costs(found: Sequence[Item], selection: Selection) -> dict[Key, int]:
         _, has = gathered([item.values for item in members], _ordered(scope, selection.detail))
         has_info = selection.has_info(scope)
         joined = joined_series(selection) if scope == "receiver" else 0
+        of_histograms = {
+            kept: _series(scope, (), kept, selection) for kept in {tuple(one.histograms) for one in members}
+        }
         for item, count in zip(members, has.sum(axis=1).tolist(), strict=True):
-            histograms = _series(scope, (), item.histograms, selection)
-            costs[item.key] = count + histograms + (has_info and bool(item.info)) + joined
+            costs[item.key] = count + of_histograms[tuple(item.histograms)] + (has_info and bool(item.info)) + joined
     return costs
 
 

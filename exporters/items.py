@@ -83,13 +83,11 @@ def nodes(snapshot: Snapshot) -> list[Node]:
 
 
 def _item(node: Node, item: ObjectState, receiver_names: Mapping[tuple[str, str], str]) -> Item:
-    labels = dict(item.labels)
-    labels["instance"] = node.name
+    labels = {**item.labels, "instance": node.name}
     if item.scope == "tx_receiver":
-        labels["receiver"] = receiver_names.get(
-            (labels.get("stream", ""), labels.get("receiver", "")), labels.get("receiver", "")
-        )
-    values = tuple(labels.get(name, "") for name in catalogue.scopes()[item.scope].labels)
+        address = labels.get("receiver", "")
+        labels["receiver"] = receiver_names.get((labels.get("stream", ""), address), address)
+    values = tuple([labels.get(name, "") for name in catalogue.scopes()[item.scope].labels])
     created_ns = item.created_ns or node.state.started_ns
     return Item(item.scope, values, item.values, item.histograms, item.info, created_ns)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 
 from heliograph.engine import catalogue
 from heliograph.exporters.items import Item, Key
@@ -20,9 +20,11 @@ __all__ = ["EXPIRE_SECONDS", "Levels"]
 EXPIRE_SECONDS = 300.0
 
 
-@cache
-def _levels(scope: str) -> dict[str, int]:
-    return {one.name: one.level for one in catalogue.scopes()[scope].statistics if one.kind == "histogram"}
+@lru_cache(maxsize=256)
+def _above(scope: str, level: int) -> frozenset[str]:
+    """Return the histograms of a scope that a level of detail does not have."""
+    found = catalogue.scopes()[scope].statistics
+    return frozenset(one.name for one in found if one.kind == "histogram" and one.level > level)
 
 
 class Levels:
@@ -50,7 +52,7 @@ class Levels:
         shown = []
         for item in members:
             level = present.get(item.labels[0])
-            above = [] if level is None else [one for one in item.histograms if _levels(item.scope).get(one, 0) > level]
+            above = item.histograms.keys() & _above(item.scope, level) if item.histograms and level is not None else ()
             gone = {name for name in above if self._is_expired(before, item, name, now_ns)}
             hidden = gone if has_all else gone | (expired_before.get(item.key, gone) - item.histograms.keys())
             if hidden:

@@ -16,7 +16,7 @@ __all__ = ["Run", "Summary", "percentiles_since", "runs", "summaries_since"]
 
 _SAFE = 2.0**62
 """Sums of counts below it are exact."""
-_TOGETHER = 16
+_TOGETHER = 32
 """Largest number of histograms of a run: its arrays stay in the processor's cache."""
 
 _Shape = tuple[int, int, int, int]
