@@ -25,9 +25,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dash import html
-from dash.development.base_component import Component
-
 __all__ = ["Difference", "difference", "plain"]
 
 Difference = Mapping[str, Any]
@@ -39,8 +36,10 @@ _Path = tuple[str | int, ...]
 _Operations = list[list[Any]]
 _NUMBERS: Final = frozenset({float, int, type(None)})
 _WORDS: Final = frozenset({str, int, type(None)})
-_OF_CLASS: Final = vars(html.Div()).keys() - {"children"}
-"""What each component has that is no property of its element."""
+_OF_CLASS: Final = frozenset(
+    {"_prop_names", "_valid_wildcard_attributes", "available_properties", "available_wildcard_properties"}
+)
+"""Attributes of each component of Dash that are no properties of its element."""
 
 
 def plain(part: Any) -> Any:
@@ -64,7 +63,7 @@ def plain(part: Any) -> Any:
         return [plain(item) for item in part]
     if isinstance(part, dict):
         return {name: item if type(item) is str else plain(item) for name, item in part.items()}
-    if isinstance(part, Component):  # much faster than its to_plotly_json, which looks for each property it may have
+    if hasattr(part, "_prop_names"):  # much faster than its to_plotly_json, which looks for each property it may have
         own = [(name, item) for name, item in vars(part).items() if name not in _OF_CLASS]
         properties = {name: item if type(item) is str else plain(item) for name, item in own}
         return {"props": properties, "type": part._type, "namespace": part._namespace}
