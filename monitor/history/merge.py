@@ -258,6 +258,9 @@ class Merger:
             self._bytes += batch.nbytes
             if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
                 self._merge_gathered()
+                self._compact()
+
+    def _compact(self) -> None:
         if len(self._parts) > 1 and sum(part.nbytes for part in self._parts) > self._limit:
             whole = self.partial()
             # What does not shrink is the size of the result; do not merge it over and over.
