@@ -38,7 +38,8 @@ ALL_LABELS = (*LABELS, *ORIGIN)
 
 _COMPACT_BYTES = 128 << 20
 _GATHER_ROWS = 25_000
-_GATHER_BYTES = 64 << 20
+_GATHER_BYTES = 16 << 20
+"""More is merged in fewer steps, but the system takes longer to give the memory than the steps take."""
 _UNSEEN = np.iinfo(np.int64).max
 _SORTED_BY = [(name, "ascending") for name in ("ts", *SERIES)]
 
@@ -232,26 +233,34 @@ def _intervals(table: pa.Table) -> Integers:
 class Merger:
     """Merges a stream of tables, keeping what is merged so far as rows and bounding them by merging them again.
 
-    Small tables are gathered first: a merge has a fixed cost, and files of a minute have a few rows each.
+    Small tables are gathered first: a merge has a fixed cost, and files of a minute have a few rows each. A large table
+    is merged batch by batch, so that few histograms are copied at once.
     """
 
     def __init__(self, period: Period = HOUR_US) -> None:
-        self.problems: list[tuple[Broken, int]] = []
-        """Rows left out: where they came from with the reason, and how many; complete after `partial` or `result`."""
+        self._refused: Counter[Broken] = Counter()
         self._period = period
         self._gathered: list[tuple[str, pa.Table]] = []
         self._rows = self._bytes = 0
         self._parts: list[pa.Table] = []
         self._limit = _COMPACT_BYTES
 
+    @property
+    def problems(self) -> list[tuple[Broken, int]]:
+        """Rows left out: where they came from with the reason, and how many; complete after `partial` or `result`."""
+        return list(self._refused.items())
+
     def add(self, table: pa.Table, path: str = "") -> None:
         """Merge one more table; `path` names it in `problems`."""
-        self._gathered.append((path, table))
-        self._rows += table.num_rows
-        self._bytes += table.nbytes
-        if self._rows < _GATHER_ROWS and self._bytes < _GATHER_BYTES:
-            return
-        self._merge_gathered()
+        for batch in table.to_batches():
+            self._gathered.append((path, pa.Table.from_batches([batch])))
+            self._rows += batch.num_rows
+            self._bytes += batch.nbytes
+            if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
+                self._merge_gathered()
+                self._compact()
+
+    def _compact(self) -> None:
         if len(self._parts) > 1 and sum(part.nbytes for part in self._parts) > self._limit:
             whole = self.partial()
             # What does not shrink is the size of the result; do not merge it over and over.
@@ -288,7 +297,7 @@ class Merger:
                     self._note(path, merge(table, self._period, final=False)[1])
 
     def _note(self, path: str, refused: Counter[str]) -> None:
-        self.problems += [(Broken(path, reason), rows) for reason, rows in refused.items()]
+        self._refused.update({Broken(path, reason): rows for reason, rows in refused.items()})
 
     def _whole(self) -> pa.Table:
         return pa.concat_tables(self._parts or [arrow_schema(HISTORY).empty_table()])
@@ -306,6 +315,7 @@ def merge_units(
                 problems.append((found, 0))
             else:
                 merger.add(found, path)
+            del found  # before the next file is read
         if progress is not None:
             progress(unit)
     return merger.partial(), problems + merger.problems

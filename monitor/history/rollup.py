@@ -210,6 +210,7 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
             if fresh.num_rows:
                 merger.add(fresh, path)
                 found.add(Found(_new_numbers(fresh)))
+            del table, fresh  # before the next file is read
     part = merger.partial()
     found.problems += merger.problems
     return part, found

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import socket
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING
@@ -60,10 +61,12 @@ class OnSpark:
         frame = self._spark.createDataFrame(rows, "job string").repartition(tasks)
         self._parts = frame.mapInArrow(partial(_read, local=self._local), spark_schema(PARTLY)).persist()
         found = Found()
+        rows_of_hours: Counter[str] = Counter()
         for row in self._parts.where("note <> ''").select("note").collect():
-            found.add(_decoded(row["note"]))
-        largest = self._parts.where("note = ''").groupBy("ts").count().agg({"count": "max"}).collect()[0][0]
-        self._spread = 1 + (largest or 0) // _PART_ROWS
+            more, rows_of_task = _decoded(row["note"])
+            found.add(more)
+            rows_of_hours.update(rows_of_task)
+        self._spread = 1 + max(rows_of_hours.values(), default=0) // _PART_ROWS
         return found
 
     def write(self, plan: Plan) -> Iterable[Written]:
@@ -77,7 +80,7 @@ class OnSpark:
             [(begin, part) for begin in plan.bases for part in range(spread)], "begin long, part long"
         )
         data = self._parts.where("note = ''").withColumn("part", f.col("part") % spread)
-        begins = empty.select(f.timestamp_micros("begin").alias("ts"), "part").distinct()
+        begins = empty.select(f.timestamp_micros("begin").alias("ts"), "part")
         together = data.unionByName(begins, allowMissingColumns=True)
         ordered = together.repartition("ts", "part").sortWithinPartitions("ts", "part")
         result = ordered.mapInArrow(partial(_write, plan=plan, spread=spread), _written_schema())
@@ -95,7 +98,7 @@ def _read(batches: Iterator[pa.RecordBatch], *, local: bool) -> Iterator[pa.Reco
     yield from table.cast(arrow_schema(PARTLY)).combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
     if found.merged or found.problems:
         columns = {field.name: pa.array([_zero(field.type)], field.type) for field in arrow_schema(PARTLY)}
-        columns["note"] = pa.array([_encoded(found)])
+        columns["note"] = pa.array([_encoded(found, Counter(table["ts"].cast(pa.int64()).to_pylist()))])
         yield from pa.table(columns, schema=arrow_schema(PARTLY)).to_batches()
 
 
@@ -111,20 +114,22 @@ def _job(text: str) -> Job:
     return Job(Unit(**(unit | {"paths": tuple(unit["paths"]), "sources": tuple(unit["sources"])})), skip, closed)
 
 
-def _encoded(found: Found) -> str:
+def _encoded(found: Found, rows_of_hours: Mapping[int, int]) -> str:
     problems = [(broken.path, broken.reason, rows) for broken, rows in found.problems]
-    return json.dumps({"merged": found.merged, "problems": problems})
+    return json.dumps({"merged": found.merged, "problems": problems, "rows": rows_of_hours})
 
 
-def _decoded(text: str) -> Found:
+def _decoded(text: str) -> tuple[Found, dict[str, int]]:
+    """Return the notes of a task, and its number of rows of each hour."""
     content = json.loads(text)
-    return Found(
+    found = Found(
         {
             int(begin): {source: [(first, last) for first, last in ranges] for source, ranges in sources.items()}
             for begin, sources in content["merged"].items()
         },
         [(Broken(path, reason), rows) for path, reason, rows in content["problems"]],
     )
+    return found, content["rows"]
 
 
 def _zero(kind: pa.DataType) -> object:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from heliograph.monitor import _hdr
+from heliograph.monitor.history import files as files_module
 from heliograph.monitor.history import merge as merge_module
 from heliograph.monitor.history.files import Broken, to_table, write_spool
 from heliograph.monitor.history.merge import Merger, merge, merge_spool
@@ -158,6 +159,20 @@ def test_what_could_not_be_used_is_named_with_its_file(tmp_path: Path) -> None:
         ("s1-000000.parquet", 1),
     }
     assert all(isinstance(broken, Broken) and broken.reason for broken, _ in problems)
+
+
+def test_a_file_read_in_several_batches_is_exact_and_one_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [interval(latencies(number, 40), at_s=number, seq=number) for number in range(9)]
+    rows = [replace(row, n=row.n + 1) if row.seq % 3 == 0 else row for row in rows]
+    write_spool(tmp_path, rows, "a", 0)
+    monkeypatch.setattr(files_module, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(merge_module, "_GATHER_ROWS", 2)
+    table, problems = merge_spool(tmp_path)
+    assert table["intervals"].to_pylist() == [6]
+    assert table["n"].to_pylist() == [240]
+    assert [rows for _, rows in problems] == [3]
 
 
 def test_progress_ends_at_the_number_of_rows(tmp_path: Path) -> None:

@@ -286,17 +286,20 @@ static helio_hdr_refusal source_open(source *src, const uint8_t *bytes, size_t s
     return refusal;
 }
 
-/* Reads one word.  At least its first byte is there. */
-static int get_word(source *src, int64_t *value) {
-    const uint8_t *next = src->next;
-    uint64_t word = *next++;
+/* Reads one word from *next on, of which at least the first byte is there: `cells` cells, with
+ * `count` in the first of them.  Counts and runs of empty cells alternate without a pattern, so a
+ * branch on the kind of word would be mispredicted often: a run has count 0 instead. */
+static inline int get_word(const uint8_t **next, const uint8_t *end, uint64_t *cells,
+                           int64_t *count) {
+    const uint8_t *at = *next;
+    uint64_t word = *at++;
     if (word >= 0x80) {
         word &= 0x7f;
         for (int shift = 7;; shift += 7) {
-            if (next == src->end) {
+            if (at == end) {
                 return 0;
             }
-            const uint64_t byte = *next++;
+            const uint64_t byte = *at++;
             if (shift == 56) {
                 word |= byte << 56;
                 break;
@@ -307,8 +310,10 @@ static int get_word(source *src, int64_t *value) {
             }
         }
     }
-    src->next = next;
-    *value = (int64_t)((word >> 1) ^ (0 - (word & 1)));
+    *next = at;
+    const uint64_t is_run = 0 - (word & 1); /* all bits, or none */
+    *cells = 1 + (word >> 1 & is_run);
+    *count = (int64_t)(word >> 1 & ~is_run);
     return 1;
 }
 
@@ -318,42 +323,82 @@ typedef struct progress {
     int64_t total;
 } progress;
 
-/* Adds (sign 0) or takes away (sign -1) the words of an open source, at most `limit` of them. */
+/* Words of one byte, which nearly all are: eight are taken together if nothing can go wrong with
+ * any of them, because their cells, their counts and their bytes are all within bounds. */
+enum {
+    SHORT_WORDS = 8,
+    SHORT_CELLS = SHORT_WORDS * 64, /* at most */
+    SHORT_COUNT = SHORT_WORDS * 63, /* at most */
+};
+
+static inline int all_short(const uint8_t *bytes) {
+    uint64_t word;
+    _Static_assert(sizeof word == SHORT_WORDS, "one test for all");
+    memcpy(&word, bytes, sizeof word);
+    return (word & UINT64_C(0x8080808080808080)) == 0;
+}
+
+/* Adds (sign 0) or takes away (sign -1) the words of an open source, at most `limit` of them.
+ *
+ * Most of the time of a merge is spent here.  The state is in locals, which stores to the counts
+ * cannot change. */
 static helio_hdr_refusal walk(source *src, uint32_t cells, int64_t sign, uint64_t limit,
                               uint64_t *counts, progress *done) {
+    helio_hdr_refusal refusal = HELIO_HDR_OK;
+    const uint8_t *next = src->next, *end = src->end;
+    /* Refill when fewer bytes than this are left. */
+    int64_t more = src->to_come > 0 ? HELIO_HDR_WORD_BYTES : 0;
+    uint64_t words = done->words;
+    int64_t total = done->total;
     uint32_t cell = 0;
-    while (done->words < limit) {
-        if (src->end - src->next < HELIO_HDR_WORD_BYTES && src->to_come > 0) {
-            const helio_hdr_refusal refusal = refill(src);
+    while (words < limit) {
+        if (end - next >= SHORT_WORDS && limit - words >= SHORT_WORDS &&
+            cells - cell >= SHORT_CELLS && total <= INT64_MAX - SHORT_COUNT && all_short(next)) {
+            for (int i = 0; i < SHORT_WORDS; i++) {
+                const uint32_t is_run = 0u - (next[i] & 1u);
+                const uint32_t half = next[i] >> 1;
+                const int64_t count = half & ~is_run;
+                counts[cell] += (uint64_t)((count ^ sign) - sign);
+                cell += 1 + (half & is_run);
+                total += count;
+            }
+            next += SHORT_WORDS;
+            words += SHORT_WORDS;
+            continue;
+        }
+        if (end - next < more) {
+            src->next = next;
+            refusal = refill(src);
+            next = src->next;
+            end = src->end;
+            more = src->to_come > 0 ? HELIO_HDR_WORD_BYTES : 0;
             if (refusal != HELIO_HDR_OK) {
-                return refusal;
+                break;
             }
         }
-        if (src->next == src->end) {
-            return HELIO_HDR_OK;
+        if (next == end) {
+            break;
         }
-        int64_t value;
-        if (!get_word(src, &value)) {
-            return HELIO_HDR_WORD;
+        uint64_t step;
+        int64_t count;
+        if (!get_word(&next, end, &step, &count)) {
+            refusal = HELIO_HDR_WORD;
+            break;
         }
-        if (value >= 0) {
-            if (cell == cells) {
-                return HELIO_HDR_OVERRUN;
-            }
-            if (__builtin_add_overflow(done->total, value, &done->total)) {
-                return HELIO_HDR_COUNT;
-            }
-            counts[cell++] += (uint64_t)((value ^ sign) - sign);
-        } else {
-            const uint64_t run = 0 - (uint64_t)value;
-            if (run > cells - cell) {
-                return HELIO_HDR_OVERRUN;
-            }
-            cell += (uint32_t)run;
+        if (step > cells - cell) {
+            refusal = HELIO_HDR_OVERRUN;
+            break;
         }
-        done->words++;
+        if (__builtin_add_overflow(total, count, &total)) {
+            refusal = HELIO_HDR_COUNT;
+            break;
+        }
+        counts[cell] += (uint64_t)((count ^ sign) - sign);
+        cell += (uint32_t)step;
+        words++;
     }
-    return HELIO_HDR_OK;
+    *done = (progress){words, total};
+    return refusal;
 }
 
 static helio_hdr_refusal take(const uint8_t *bytes, size_t size, const helio_hdr_layout *layout,
@@ -452,29 +497,29 @@ static helio_hdr_refusal rewrite_words(source *src, uint8_t *out, size_t room, s
         if (src->next == src->end) {
             break;
         }
-        int64_t value;
-        if (!get_word(src, &value)) {
+        uint64_t step;
+        int64_t count;
+        if (!get_word(&src->next, src->end, &step, &count)) {
             return HELIO_HDR_WORD;
         }
-        const uint64_t run = value < 0 ? 0 - (uint64_t)value : 1;
-        if (run > cells - cell) {
+        if (step > cells - cell) {
             return HELIO_HDR_OVERRUN;
         }
-        if (value > 0) {
+        if (count > 0) {
             int64_t total;
-            if (__builtin_add_overflow(digest->total, value, &total)) {
+            if (__builtin_add_overflow(digest->total, count, &total)) {
                 return HELIO_HDR_COUNT;
             }
             if (next > last) {
                 return HELIO_HDR_PACKED;
             }
-            next = rewrite_cell(digest, cell, value, empty, next);
+            next = rewrite_cell(digest, cell, count, empty, next);
             digest->total = total;
             empty = 0;
         } else {
-            empty += (uint32_t)run;
+            empty += (uint32_t)step;
         }
-        cell += (uint32_t)run;
+        cell += (uint32_t)step;
     }
     if (digest->total == 0) {
         next = put_word(next, -1); /* as the encoder has an empty histogram */
