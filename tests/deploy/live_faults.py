@@ -89,11 +89,11 @@ LOSSES = (
         "isolated",
         "a source that suspends a receiver that loses 30 % of its packets",
         [
-            expect("SlowReceiverAction", 60, node="isolated-source"),
-            expect("ReceiverIsolated", 240, 120, node="isolated-source"),
+            expect("SlowReceiverAction", 60, 180, node="isolated-source"),
+            expect("ReceiverIsolated", 240, 180, node="isolated-source"),
             expect("AcceptedLoss", 60, node="isolated"),
         ],
-        source={"slow_mode": "enforce", "slow_action": "suspend", "suspend_time": 600.0},
+        source={"slow_mode": "enforce", "slow_action": "suspend", "suspend_time": 30.0},  # again and again
         sick={"inject_loss": 0.3},
         others=3,  # with fewer, loss of one is not told from that of the network
     ),
@@ -211,7 +211,7 @@ SOURCES = (
             expect("SubmitQueueFull", 180, node="blocker-source"),
         ],
         feed={"rate": 80},
-        source={"flow_window": "min", "submit_queue": 65536, "overflow": "refuse"},
+        source={"flow_window": "min", "submit_queue": 1 << 19, "overflow": "refuse"},  # it never drains by a fifth
         sick={"pause": 3.2, **LAGGING},
     ),
     Fault(
