@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +343,7 @@ HOST = (
     pair(
         "callback",
         "a callback that takes 70 ms",
-        [expect("DutyCycleOverrun", 60, node="callback")],
+        [expect("DutyCycleOverrun", 60, node="callback", unless="HostHiccupHigh")],
         feed={"rate": 60},
         sick={"role": "callback", "pause": 0.07},
     ),
@@ -392,13 +392,17 @@ TMPFS_BYTES = 128 << 20
 
 def store(fleet: Fleet, name: str, *options: str, source: Mapping[str, Any], **more: Any) -> None:
     """A store NAME with some options, and NAME-source that sends to it."""
-    place = fleet.place(name)
-    (folder := fleet.folder / name).mkdir()
+    _serve(fleet, name, *options, **more)
+    common = {"endpoint": fleet.place(name), "topics": [name.upper()], "instance": QUIET}
+    fleet.actor(f"{name}-source", "feed", rate=50, size=1000, options=dict(source), **common)
+
+
+def _serve(fleet: Fleet, name: str, *options: str, words: Sequence[str] = (), **more: Any) -> None:
+    (folder := fleet.folder / name).mkdir(exist_ok=True)
     given = [word for option in (f"name={name}", "idle=block", *options) for word in ("-o", option)]
     listen = f"--listen=127.0.0.1:{fleet.port(name)}"
-    fleet.heliograph(name, "store", "serve", str(folder), place, name.upper(), *given, listen, **more)
-    common = {"endpoint": place, "topics": [name.upper()], "instance": QUIET}
-    fleet.actor(f"{name}-source", "feed", rate=50, size=1000, options=dict(source), **common)
+    place = fleet.place(name)
+    fleet.heliograph(name, "store", "serve", str(folder), place, name.upper(), *given, *words, listen, **more)
 
 
 def _store_cannot_write(possible: bool) -> Step:
@@ -450,7 +454,25 @@ def _of_store(name: str, about: str, alert: Expected, inject: Step, heal: Step =
     return Fault(about, (alert,), inject, heal, ends(f"{name}-source", name), start)
 
 
+BY_ONE = {"acks": 1, "acks_from": "stores"}
+"""Messages are stable when one store has them."""
+
 STORES = (
+    Fault(
+        "SIGSTOP of the only store of a source that waits for its confirmations",
+        (expect("QuorumLost", 60, node="quorum-source"), expect("UnstableAtLimit", 180, 150, node="quorum-source")),
+        lambda f: f.kill("quorum", signal.SIGSTOP),
+        lambda f: f.kill("quorum", signal.SIGCONT),
+        ends("quorum-source", "quorum"),
+        lambda f: store(f, "quorum", source={**BY_ONE, "unstable_messages": 100}),
+    ),
+    Fault(
+        "a store that writes every half second",
+        (expect("StabilitySlow", 180, 180, node="tardy-source"),),
+        lambda f: store(f, "tardy", source=BY_ONE, words=["--batch-time=0.5s"]),
+        replaced("tardy", lambda f: _serve(f, "tardy")),
+        ends("tardy-source", "tardy"),
+    ),
     _of_store(
         "kept",
         "files of the store may not exceed 64 kB",

@@ -28,10 +28,12 @@ class Expected:
     """Some of its labels. `source` is an instance: the label stream is that of its stream."""
     resolves: float = 120.0
     """Longest time from the repair to the notification: at least the range of the rule and `KEEP`."""
+    unless: str = ""
+    """An alert about the host that suppresses it."""
 
 
-def expect(alert: str, fires: float, resolves: float = 120.0, **labels: str) -> Expected:
-    return Expected(alert, fires, labels, resolves)
+def expect(alert: str, fires: float, resolves: float = 120.0, unless: str = "", **labels: str) -> Expected:
+    return Expected(alert, fires, labels, resolves, unless)
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,9 @@ class Firing:
         try:
             found = self.notes.wait(expected.alert, labels, what == "fired", since, limit)
         except AssertionError as failure:
+            if any(note.alert == expected.unless for note in self.notes.fired()):
+                self.note(expected.alert, fault.about, {"suppressed": expected.unless})
+                return False
             self.missing.append(str(failure))
             self.note(expected.alert, fault.about, {"failure": str(failure), f"{what}_limit": limit})
             return False

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ NOT_CAUSED = {
     "MemoryExhaustionPredicted": "the rule needs half an hour of growth",
     "ReceiverQueueNearFull": "such a receiver falls behind, and that alert suppresses this one",
     "ReconciliationResidual": "only a fault of the engine causes it",
+    "StoreBehind": "the condition must hold for 5 minutes",
     "StoreDiskFilling": "the rule needs an hour of growth",
     "SubscriptionBehind": "the condition must hold for 5 minutes",
     "Watchdog": "it always fires; each run begins when it arrives",
@@ -121,6 +123,8 @@ class Results:
         rest = sorted(load(SETTINGS).alerts.keys() - {row["alert"] for row in rows})
 
         def seconds(row: Mapping[str, Any], what: str) -> str:
+            if "suppressed" in row:
+                return f"suppressed by {row['suppressed']}"
             late = row.get(f"{what}_limit")
             return f"not in {late:.0f} s" if late else f"{row[what]:.0f} s" if what in row else "-"
 
@@ -134,7 +138,7 @@ class Results:
                 "Times from the fault to the notification, and from the repair to its resolution, by `make live-fire`",
                 f"at commit {self.commit}. Load is the load average of the host, which has {os.cpu_count()} cores.",
                 f"`keep` is {KEEP} here; with the shipped settings an alert resolves later by its `keep` less {KEEP}.",
-                *(["", f"Healthy fleets, which raised nothing for {self.healthy}."] if self.healthy else []),
+                *(["", fill(f"Healthy fleets, which raised nothing for {self.healthy}.", 120)] if self.healthy else []),
                 "",
                 "| alert | fault | time to fire | time to resolve | load |",
                 "| --- | --- | --- | --- | --- |",

@@ -48,7 +48,7 @@ static inline void helio_hdr_bump(_Atomic uint64_t *cell, uint64_t by) {
 static inline void helio_hdr_use(helio_hdr *hdr, uint32_t index) {
     const uint64_t part = UINT64_C(1) << (index >> HELIO_HDR_PART_SHIFT);
     const uint64_t used = atomic_load_explicit(&hdr->used, memory_order_relaxed);
-    if (!(used & part)) {
+    if (__builtin_expect(!(used & part), 0)) {
         atomic_store_explicit(&hdr->used, used | part, memory_order_relaxed);
     }
 }
