@@ -194,6 +194,7 @@ def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Flee
     show(0)
     graphs = sorted(GRAPHS)
     sizes: list[int] = []
+    driver.set_window_size(1440, 8000)  # all charts in view
     with on_a_port(store, sizes) as url:
         driver.get(url)
         for step in range(1, 9):
@@ -210,4 +211,62 @@ def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Flee
         assert driver.execute_script(APPLIED, [[before, do] for before, _, do in changed]) == [it[1] for it in changed]
         driver.get("about:blank")  # ends its requests
     assert sorted(sizes)[len(sizes) // 2] * 4 < max(sizes)
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+PASSES = """
+const show = dash_clientside.heliograph.show;
+window.passes = [];
+dash_clientside.heliograph.show = () => {
+  const values = show(), outputs = dash_clientside.callback_context.outputs_list;
+  const drawn = outputs.filter((output, at) => output.property.startsWith('figure')
+                                               && values[at] !== dash_clientside.no_update);
+  if (drawn.length > 0) window.passes.push(drawn.map(output => output.id));
+  return values;
+};
+"""
+"""Notes the charts that each pass draws."""
+TAKE = "heliograph.take({before: null, drawing: 1, now: {}, parts: arguments[0]})"
+BELOW = "return arguments[0].every(id => document.getElementById(id).getBoundingClientRect().top > innerHeight)"
+INTO_VIEW = "document.getElementById(arguments[0]).scrollIntoView({block: 'center'})"
+
+
+def test_charts_out_of_view_take_turns_and_one_that_comes_into_view_is_drawn(fleet: Fleet, driver: Any) -> None:
+    for moment in range(4):
+        view = fleet.at(moment)
+    graphs = sorted(GRAPHS)
+    figures = {name: plain(harmless(parts(view, Choice())[name])) for name in graphs}
+
+    def take(moment: int) -> list[list[Any]]:
+        """Give the browser figures with other values; return what the charts show then."""
+        given = {name: json.loads(json.dumps(figures[name])) for name in graphs}
+        lines = [line for figure in given.values() for line in figure["data"]]
+        for line in lines:
+            line["y"] = [moment] * len(line["y"])
+        driver.execute_script(TAKE, {f"{name}.figure": {"set": figure} for name, figure in given.items()})
+        return [[[line["name"], line["x"], line["y"]] for line in figure["data"]] for figure in given.values()]
+
+    def passes() -> list[list[str]]:
+        return list(driver.execute_script("return window.passes"))
+
+    driver.set_window_size(1440, 500)
+    with on_a_port(fleet.store, []) as url:
+        driver.get(url)
+        until(lambda: "live" in seen(driver, "state"), "a live page")
+        driver.find_element("id", "pause").click()
+        until(lambda: "paused" in seen(driver, "state"), "the pause")
+        assert driver.execute_script(BELOW, graphs)
+        driver.execute_script(PASSES)
+        for moment in range(len(graphs)):
+            take(moment)
+            until(lambda moment=moment: len(passes()) > moment, "a pass with a chart")
+        until(lambda: {name for drawn in passes() for name in drawn} == set(graphs), "a turn of each chart")
+        assert all(len(drawn) == 1 for drawn in passes())
+        done = len(passes())
+        wanted = take(len(graphs))
+        until(lambda: len(passes()) > done, "one more turn")
+        last = graphs.index(next(name for name in graphs if name != passes()[-1][0]))
+        driver.execute_script(INTO_VIEW, graphs[last])
+        until(lambda: driver.execute_script(CHARTS, graphs)[last] == wanted[last], "the chart that came into view")
+        driver.get("about:blank")  # ends its requests
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

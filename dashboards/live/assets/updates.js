@@ -4,6 +4,9 @@
  * to what is on the screen: the page may have been left while a message was on its way, and a slow browser may not have
  * shown the message before.  The screen is drawn from the newest data, where a part is on it.  A browser that is busy
  * drawing first takes all messages that wait, and then draws once.
+ *
+ * A chart costs more script than all texts and tables.  A pass draws the charts in view, and one of the others: the one
+ * that waits longest.  A chart that comes into view is drawn at once.
  */
 
 (function () {
@@ -17,6 +20,7 @@
   var dueAt = 0; /* since when, by the browser's clock */
   var LOST = 5000; /* milliseconds after which a drawing that was due counts as lost, and the next message draws */
   var passes = 0;
+  var drawnIn = {}; /* the pass that drew a chart last, by part */
   var INWARD = -1; /* a step of a path: from an element to what is in it */
   var SOON = 10; /* milliseconds: messages that wait come first */
 
@@ -76,6 +80,31 @@
     return value !== undefined && value !== shown[part] && !(part in present && isEqual(value, shown[part]));
   }
 
+  function isChart(part) {
+    return part.slice(-7) === ".figure";
+  }
+
+  function isInView(part) {
+    var place = document.getElementById(part.slice(0, -7));
+    var box = place === null ? null : place.getBoundingClientRect();
+    return box !== null && box.bottom >= 0 && box.top <= window.innerHeight;
+  }
+
+  /* The new charts that the next pass draws. */
+  function charts() {
+    var news = Object.keys(held).filter(function (part) {
+      return isChart(part) && isNew(part);
+    });
+    var found = news.filter(isInView);
+    var others = news.filter(function (part) {
+      return found.indexOf(part) < 0;
+    });
+    others.sort(function (one, other) {
+      return (drawnIn[one] || 0) - (drawnIn[other] || 0);
+    });
+    return found.concat(others.slice(0, 1));
+  }
+
   /* The element whose children a part is, where this page draws them itself; null: Dash draws the part. */
   function ownPlace(part) {
     var found = /^(.*)\.children$/.exec(part);
@@ -104,17 +133,39 @@
     }
   }
 
+  function drawSoon() {
+    if (!isDue || Date.now() - dueAt > LOST) {
+      isDue = true;
+      dueAt = Date.now();
+      window.setTimeout(draw, SOON); /* not with a frame: those stop while the screen is busy */
+    }
+  }
+
+  function look() {
+    var isWaiting = Object.keys(held).some(function (part) {
+      return isChart(part) && isNew(part) && isInView(part);
+    });
+    if (isWaiting) {
+      drawSoon();
+    }
+  }
+
+  window.addEventListener("scroll", look, { passive: true });
+  window.addEventListener("resize", look);
+
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = window.dash_clientside.heliograph || {};
 
   /* The pass: returns the new values of the parts that Dash draws, in the order of its outputs. */
   window.dash_clientside.heliograph.show = function () {
+    var drawn = charts();
     isDue = false;
     return window.dash_clientside.callback_context.outputs_list.map(function (output) {
       var part = output.id + "." + output.property.split("@")[0];
-      if (!isNew(part)) {
+      if (!isNew(part) || (isChart(part) && drawn.indexOf(part) < 0)) {
         return window.dash_clientside.no_update;
       }
+      drawnIn[part] = passes;
       shown[part] = newest(part);
       return shown[part];
     });
@@ -134,6 +185,7 @@
       held = {};
       present = {};
       shown = {};
+      drawnIn = {};
       isDue = false;
     },
 
@@ -148,11 +200,7 @@
       });
       number = message.drawing;
       present = message.now;
-      if (!isDue || Date.now() - dueAt > LOST) {
-        isDue = true;
-        dueAt = Date.now();
-        window.setTimeout(draw, SOON); /* not with a frame: those stop while the screen is busy */
-      }
+      drawSoon();
       return true;
     },
   };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from heliograph.dashboards.live.pages import numbers
@@ -55,12 +56,11 @@ def _row(one: SeriesFigures) -> html.Tr:
         cell(_THIN, "n") if is_thin(whole.n, fraction) else _between(value, limits)
         for fraction, value, limits in zip(PERCENTILES.values(), whole.percentiles, one.limits, strict=True)
     ]
-    reach = [] if one.mean_reach is None else [html.Small(f" ± {numbers.latency(one.mean_reach)}")]
     return html.Tr(
         [
             cell(name),
             cell(f"{whole.n:,}", "n"),
-            cell([numbers.latency(whole.mean), *reach], "n"),
+            _with_reach(whole.mean, one.mean_reach),
             *percentiles,
             cell(numbers.latency(whole.max), "n"),
             cell(_THIN if whole.jitter is None else numbers.latency(whole.jitter), "n"),
@@ -77,6 +77,14 @@ def _between(value: int, limits: Limits | None) -> html.Td:
     return cell(shown, "n")
 
 
+def _with_reach(value: float, reach: float | None) -> html.Td:
+    """A mean and, where it is known, the half width of its interval."""
+    shown: list[Any] = [numbers.latency(value)]
+    if reach is not None and not math.isnan(reach):
+        shown.append(html.Small(f" ± {numbers.latency(reach)}"))
+    return cell(shown, "n")
+
+
 def _stages(found: Stacked) -> html.Div:
     heads = (("Stage of a message", ""), ("Mean", "n"), ("p50", "n"), ("p99", "n"))
     rows = []
@@ -86,10 +94,7 @@ def _stages(found: Stacked) -> html.Div:
             numbers.NONE if quantiles is None else _THIN if (value := quantiles[at]) is None else numbers.latency(value)
             for at in ("p50", "p99")
         ]
-        beside = [] if reach is None else [html.Small(f" ± {numbers.latency(reach)}")]
-        rows.append(
-            html.Tr([cell(name), cell([numbers.latency(max(0.0, mean)), *beside], "n"), *(cell(x, "n") for x in shown)])
-        )
+        rows.append(html.Tr([cell(name), _with_reach(max(0.0, mean), reach), *(cell(x, "n") for x in shown)]))
     return html.Div(table(heads, rows, "Stages of a message, means of all the time"))
 
 
