@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from heliograph.dashboards.live.capture import FLAGS, browser
 from heliograph.dashboards.live.serving import listen
 from heliograph.dashboards.live.store import Store
@@ -22,7 +24,19 @@ from tests.fleet import sample_fleet
 from tests.incidents import keep_incident
 from tests.ports import free_port
 
-__all__ = ["Running", "addresses", "chromium", "clicked", "first_line", "live", "seen", "served", "start", "until"]
+__all__ = [
+    "Running",
+    "addresses",
+    "chromium",
+    "chromium_or_skip",
+    "clicked",
+    "first_line",
+    "live",
+    "seen",
+    "served",
+    "start",
+    "until",
+]
 
 
 class Running:
@@ -127,6 +141,16 @@ def chromium(profile: Path) -> Iterator[Any]:
         yield found
     finally:
         found.quit()
+
+
+@contextlib.contextmanager
+def chromium_or_skip(profile: Path) -> Iterator[Any]:
+    """The same; the test is skipped where a program is missing."""
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    if browser() is None or shutil.which("chromedriver") is None:
+        pytest.skip("chromium and its driver are not installed")
+    with chromium(profile) as found:
+        yield found
 
 
 def seen(driver: Any, place: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from heliograph.dashboards.live.capture import browser
-from tests.dashboards.browsing import Running, chromium, served
+from tests.dashboards.browsing import Running, chromium_or_skip, served
 from tests.dashboards.views import Fleet
 
 
@@ -29,8 +27,5 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Any]:
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    if browser() is None or shutil.which("chromedriver") is None:
-        pytest.skip("chromium and its driver are not installed")
-    with chromium(tmp_path / "profile") as found:
+    with chromium_or_skip(tmp_path / "profile") as found:
         yield found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.dashboards.browsing import Running, seen, served, until
+from tests.dashboards.browsing import Running, chromium_or_skip, seen, served, until
 from tests.dashboards.pasts import keep_history
 from tests.incidents import KEPT
 
@@ -106,6 +106,11 @@ return [...document.querySelectorAll('a[href], button, input, summary, select, t
   .map(it => it.outerHTML.slice(0, 60));
 """
 """The controls in the order of reading."""
+GROUND = "return getComputedStyle(document.documentElement).backgroundColor"
+WHITE = "rgb(255, 255, 255)"
+CONTROLS_SHOWN = """
+return [...document.querySelectorAll('nav, button, input')].filter(it => it.checkVisibility()).length;
+"""
 MOVING = """
 return [...document.querySelectorAll('main, main *')].flatMap(it => ['', '::before', '::after'].map(part => [it, part]))
   .filter(([it, part]) => {
@@ -116,11 +121,39 @@ return [...document.querySelectorAll('main, main *')].flatMap(it => ['', '::befo
 """
 
 
-@pytest.fixture
-def open_to_all(tmp_path: Path) -> Iterator[Running]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one visit found on a page."""
+
+    roles: list[tuple[str, str]]
+    """Role and name of each node that a screen reader knows."""
+    nameless: list[str]
+    charts: int
+    texts: int
+    """The texts whose contrast is known."""
+    faint: dict[str, list[str]]
+    """Texts with too little contrast, by colour scheme, and in print."""
+    grounds: dict[str, str]
+    """Colour of the page, by the same."""
+    moving: list[str]
+    """Elements that move although the reader wants no motion."""
+    printed_controls: int
+
+
+@pytest.fixture(scope="module")
+def open_to_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Live pages with every form."""
-    with served(tmp_path, "--history", str(keep_history(tmp_path / "history")), control_token_file=TOKEN) as page:
+    place = tmp_path_factory.mktemp("pages")
+    with served(place, "--history", str(keep_history(place / "history")), control_token_file=TOKEN) as page:
         yield page
+
+
+@pytest.fixture(scope="module")
+def visited(open_to_all: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Found]:
+    """Each page, visited once: a load takes longer than all that is looked for."""
+    with chromium_or_skip(tmp_path_factory.mktemp("browser") / "profile") as driver:
+        driver.execute_cdp_cmd("Accessibility.enable", {})
+        return {path: look(driver, open_to_all, path) for path in PAGES}
 
 
 def visit(driver: Any, page: Running, path: str) -> None:
@@ -133,29 +166,40 @@ def media(driver: Any, kind: str = "", **features: str) -> None:
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind, "features": listed})
 
 
-def test_every_control_and_chart_has_a_name(open_to_all: Running, driver: Any) -> None:
-    driver.execute_cdp_cmd("Accessibility.enable", {})
-    for path in PAGES:
-        visit(driver, open_to_all, path)
-        nodes = [
-            node for node in driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"] if not node["ignored"]
-        ]
-        roles = [(node["role"]["value"], node.get("name", {}).get("value", "").strip()) for node in nodes]
-        assert [role for role, name in roles if role in CONTROLS and not name] == [], path
-        assert driver.execute_script(NAMELESS) == [], path
-        charts = len(driver.find_elements("css selector", ".graph"))
-        assert len([name for role, name in roles if role in ("img", "image") and name.startswith("Chart: ")]) == charts
+def look(driver: Any, page: Running, path: str) -> Found:
+    media(driver, color_scheme="light")
+    visit(driver, page, path)
+    nodes = [node for node in driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"] if not node["ignored"]]
+    roles = [(node["role"]["value"], node.get("name", {}).get("value", "").strip()) for node in nodes]
+    nameless = driver.execute_script(NAMELESS)
+    charts = len(driver.find_elements("css selector", ".graph"))
+    media(driver, reduced_motion="reduce")
+    moving = driver.execute_script(MOVING)
+    media(driver, "print", color_scheme="dark")
+    controls = driver.execute_script(CONTROLS_SHOWN)
+    grounds = {"print": driver.execute_script(GROUND)}
+    faint = {"print": driver.execute_script(FAINT, LEAST_CONTRAST)[1]}
+    driver.execute_script("document.querySelectorAll('details').forEach(it => { it.open = true; })")
+    for scheme in ("light", "dark"):
+        media(driver, color_scheme=scheme)
+        grounds[scheme] = driver.execute_script(GROUND)
+        texts, faint[scheme] = driver.execute_script(FAINT, LEAST_CONTRAST)
+    return Found(roles, nameless, charts, texts, faint, grounds, moving, controls)
 
 
-@pytest.mark.parametrize("ground", ["light", "dark"])
-def test_every_text_stands_out_from_its_ground(ground: str, open_to_all: Running, driver: Any) -> None:
-    media(driver, color_scheme=ground)
-    for path in PAGES:
-        visit(driver, open_to_all, path)
-        driver.execute_script("document.querySelectorAll('details').forEach(it => { it.open = true; })")
-        looked, faint = driver.execute_script(FAINT, LEAST_CONTRAST)
-        assert looked > 20
-        assert faint == [], path
+def test_every_control_and_chart_has_a_name(visited: dict[str, Found]) -> None:
+    for path, found in visited.items():
+        assert [role for role, name in found.roles if role in CONTROLS and not name] == [], path
+        assert found.nameless == [], path
+        named = [name for role, name in found.roles if role in ("img", "image") and name.startswith("Chart: ")]
+        assert len(named) == found.charts
+
+
+@pytest.mark.parametrize("ground", ["light", "dark", "print"])
+def test_every_text_stands_out_from_its_ground(ground: str, visited: dict[str, Found]) -> None:
+    for path, found in visited.items():
+        assert found.texts > 20
+        assert found.faint[ground] == [], path
 
 
 def test_the_keyboard_reaches_every_control_in_the_order_of_reading(open_to_all: Running, driver: Any) -> None:
@@ -185,20 +229,11 @@ def test_a_new_sample_leaves_the_focus_where_it_is(open_to_all: Running, driver:
     assert driver.execute_script("return document.activeElement.matches('#receivers a')")
 
 
-def test_nothing_moves_for_readers_who_want_no_motion(open_to_all: Running, driver: Any) -> None:
-    media(driver, reduced_motion="reduce")
-    for path in PAGES:
-        visit(driver, open_to_all, path)
-        assert driver.execute_script(MOVING) == [], path
+def test_nothing_moves_for_readers_who_want_no_motion(visited: dict[str, Found]) -> None:
+    assert {path: found.moving for path, found in visited.items() if found.moving} == {}
 
 
-def test_a_printed_page_is_light_and_has_no_controls(open_to_all: Running, driver: Any) -> None:
-    media(driver, "print", color_scheme="dark")
-    for path in PAGES:
-        visit(driver, open_to_all, path)
-        shown = "return [...document.querySelectorAll('nav, button, input')].filter(it => it.checkVisibility()).length"
-        assert driver.execute_script(shown) == 0, path
-        assert driver.execute_script("return getComputedStyle(document.documentElement).backgroundColor") == (
-            "rgb(255, 255, 255)"
-        )
-        assert driver.execute_script(FAINT, LEAST_CONTRAST)[1] == [], path
+def test_a_printed_page_is_light_and_has_no_controls(visited: dict[str, Found]) -> None:
+    for path, found in visited.items():
+        assert (found.printed_controls, found.grounds["print"]) == (0, WHITE), path
+        assert found.grounds["dark"] not in (WHITE, found.grounds["light"]), "the scheme that the print overrides"
