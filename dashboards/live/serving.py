@@ -80,6 +80,13 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
             self.will_close = True
         return taken
 
+    def _flush_some(self, do_close: bool = True) -> bool:
+        """Send what the connection takes, and forget it; waitress keeps up to 16 MB that a stream has sent."""
+        sent = bool(super()._flush_some(do_close))
+        if sent and not self.total_outbufs_len:
+            self.outbufs[-1].prune()
+        return sent
+
     def writable(self) -> bool:
         """Whether there is something to send; called at least once a second."""
         if self.total_outbufs_len and time.time() - self.last_activity > _STALLED_SECONDS:

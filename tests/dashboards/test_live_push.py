@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.client
+import io
 import json
 import socket
 import threading
@@ -13,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from waitress.buffers import OverflowableBuffer
 
 from heliograph.dashboards.live import push, serving
 from heliograph.dashboards.live import store as stores
@@ -163,6 +166,25 @@ def test_a_client_that_never_reads_is_bounded_and_disconnected(server: Server, m
         with contextlib.suppress(ConnectionResetError):
             while client.recv(1 << 20):
                 pass
+
+
+def test_a_stream_keeps_nothing_of_what_it_has_sent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = json.dumps({"x": "x" * 300_000})
+    texts = iter([large] * 8)
+    monkeypatch.setattr(Updates, "message", lambda *_: Message(1, next(texts, "{}")))
+
+    def held() -> int:
+        """Bytes in the buffers of the connections, sent ones too."""
+        files = [it.buf.getfile() for it in gc.get_objects() if isinstance(it, OverflowableBuffer) and it.buf]
+        kept = [file for file in files if isinstance(file, io.BytesIO) and not file.closed]
+        return sum(len(file.getvalue()) for file in kept)
+
+    before = held()
+    stream = server.ask()
+    while read(stream):
+        server.move()
+    until(lambda: held() - before < len(large), "empty buffers", SECONDS)
+    stream.close()
 
 
 def test_connections_that_only_exist_keep_no_reader_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
