@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.dashboards.browsing import Running, chromium_or_skip, served
+from tests.dashboards.pasts import keep_history
 from tests.dashboards.views import Fleet
 
 
@@ -23,6 +24,15 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 def running(tmp_path: Path) -> Iterator[Running]:
     with served(tmp_path) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def open_to_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Live pages with every form."""
+    place = tmp_path_factory.mktemp("pages")
+    token = "fedcba9876543210-control"
+    with served(place, "--history", str(keep_history(place / "history")), control_token_file=token) as page:
+        yield page
 
 
 @pytest.fixture

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.dashboards.browsing import Running, chromium_or_skip, seen, served, until
-from tests.dashboards.pasts import keep_history
+from tests.dashboards.browsing import Running, chromium_or_skip, seen, until
 from tests.incidents import KEPT
 
 PAGES = {
@@ -29,7 +27,6 @@ PAGES = {
     f"control?instance=feed+({os.getpid()})": "act-state",
 }
 """Address of each page, and the id of its state."""
-TOKEN = "fedcba9876543210-control"
 CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "spinbutton", "textbox"}
 LEAST_CONTRAST = 4.5
 
@@ -138,14 +135,6 @@ class Found:
     moving: list[str]
     """Elements that move although the reader wants no motion."""
     printed_controls: int
-
-
-@pytest.fixture(scope="module")
-def open_to_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Live pages with every form."""
-    place = tmp_path_factory.mktemp("pages")
-    with served(place, "--history", str(keep_history(place / "history")), control_token_file=TOKEN) as page:
-        yield page
 
 
 @pytest.fixture(scope="module")

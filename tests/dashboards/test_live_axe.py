@@ -7,7 +7,6 @@ the contrast of its text.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from heliograph.dashboards.live.capture import browser
 from heliograph.dashboards.live.pages.head import PAGES as ADDRESSES
-from tests.dashboards.browsing import Running, chromium, served
-from tests.dashboards.pasts import keep_history
-from tests.dashboards.test_live_accessible import PAGES, TOKEN, media, visit
+from tests.dashboards.browsing import Running, chromium_or_skip
+from tests.dashboards.test_live_accessible import PAGES, media, visit
 
 SERIOUS = ("serious", "critical")
 OF_COLOUR = ["color-contrast", "link-in-text-block"]
@@ -48,21 +45,10 @@ def axe() -> str:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Live pages with every form."""
-    folder = tmp_path_factory.mktemp("axe")
-    with served(folder, "--history", str(keep_history(folder / "history")), control_token_file=TOKEN) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A browser that counts the violations of the content security policy, and that axe can examine."""
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    if browser() is None or shutil.which("chromedriver") is None:
-        pytest.skip("chromium and its driver are not installed")
     source = axe()
-    with chromium(tmp_path_factory.mktemp("profile")) as found:
+    with chromium_or_skip(tmp_path_factory.mktemp("profile")) as found:
         found.set_script_timeout(120)
         for script in (WATCH, source):
             found.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
@@ -82,9 +68,9 @@ def test_every_page_is_examined() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.partition("?")[0] or "overview" for path in PAGES])
-def test_axe_finds_nothing_serious_and_the_policy_holds(path: str, page: Running, reader: Any) -> None:
+def test_axe_finds_nothing_serious_and_the_policy_holds(path: str, open_to_all: Running, reader: Any) -> None:
     media(reader, color_scheme="light")
-    visit(reader, page, path)
+    visit(reader, open_to_all, path)
     reader.execute_script("document.querySelectorAll('details').forEach(it => { it.open = true; })")
     serious = examined(reader)
     assert not serious, "\n".join(serious)
@@ -96,8 +82,8 @@ def test_axe_finds_nothing_serious_and_the_policy_holds(path: str, page: Running
     assert [text for text in said if "Content Security Policy" in text] == []
 
 
-def test_axe_and_the_policy_find_what_is_wrong(page: Running, reader: Any) -> None:
-    visit(reader, page, "")
+def test_axe_and_the_policy_find_what_is_wrong(open_to_all: Running, reader: Any) -> None:
+    visit(reader, open_to_all, "")
     reader.execute_script("""
       document.querySelector('main').insertAdjacentHTML('beforeend', '<button></button><p>faint</p>');
       const faint = document.querySelector('main > p:last-child');

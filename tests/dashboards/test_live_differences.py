@@ -265,8 +265,8 @@ def test_charts_out_of_view_take_turns_and_one_that_comes_into_view_is_drawn(fle
         done = len(passes())
         wanted = take(len(graphs))
         until(lambda: len(passes()) > done, "one more turn")
-        last = graphs.index(next(name for name in graphs if name != passes()[-1][0]))
-        driver.execute_script(INTO_VIEW, graphs[last])
-        until(lambda: driver.execute_script(CHARTS, graphs)[last] == wanted[last], "the chart that came into view")
+        late = graphs.index(next(name for name in graphs if name != passes()[-1][0]))
+        driver.execute_script(INTO_VIEW, graphs[late])
+        until(lambda: driver.execute_script(CHARTS, graphs)[late] == wanted[late], "the chart that came into view")
         driver.get("about:blank")  # ends its requests
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -20,7 +20,8 @@
   var dueAt = 0; /* since when, by the browser's clock */
   var LOST = 5000; /* milliseconds after which a drawing that was due counts as lost, and the next message draws */
   var passes = 0;
-  var drawnIn = {}; /* the pass that drew a chart last, by part */
+  var drawnIn = {}; /* the pass that drew a part last */
+  var CHART = ".figure"; /* the end of the name of a part that is a chart */
   var INWARD = -1; /* a step of a path: from an element to what is in it */
   var SOON = 10; /* milliseconds: messages that wait come first */
 
@@ -81,28 +82,36 @@
   }
 
   function isChart(part) {
-    return part.slice(-7) === ".figure";
+    return part.endsWith(CHART);
   }
 
   function isInView(part) {
-    var place = document.getElementById(part.slice(0, -7));
+    var place = document.getElementById(part.slice(0, -CHART.length));
     var box = place === null ? null : place.getBoundingClientRect();
     return box !== null && box.bottom >= 0 && box.top <= window.innerHeight;
   }
 
-  /* The new charts that the next pass draws. */
-  function charts() {
-    var news = Object.keys(held).filter(function (part) {
+  /* The charts that wait to be drawn, the one that waits longest first. */
+  function waiting() {
+    var found = Object.keys(held).filter(function (part) {
       return isChart(part) && isNew(part);
     });
-    var found = news.filter(isInView);
-    var others = news.filter(function (part) {
-      return found.indexOf(part) < 0;
-    });
-    others.sort(function (one, other) {
+    return found.sort(function (one, other) {
       return (drawnIn[one] || 0) - (drawnIn[other] || 0);
     });
-    return found.concat(others.slice(0, 1));
+  }
+
+  /* The charts that the next pass draws: those in view, and the first of the others. */
+  function charts() {
+    var hasOther = false;
+    return waiting().filter(function (part) {
+      if (isInView(part)) {
+        return true;
+      }
+      var isFirst = !hasOther;
+      hasOther = true;
+      return isFirst;
+    });
   }
 
   /* The element whose children a part is, where this page draws them itself; null: Dash draws the part. */
@@ -142,10 +151,7 @@
   }
 
   function look() {
-    var isWaiting = Object.keys(held).some(function (part) {
-      return isChart(part) && isNew(part) && isInView(part);
-    });
-    if (isWaiting) {
+    if (waiting().some(isInView)) {
       drawSoon();
     }
   }
@@ -162,7 +168,7 @@
     isDue = false;
     return window.dash_clientside.callback_context.outputs_list.map(function (output) {
       var part = output.id + "." + output.property.split("@")[0];
-      if (!isNew(part) || (isChart(part) && drawn.indexOf(part) < 0)) {
+      if (isChart(part) ? !drawn.includes(part) : !isNew(part)) {
         return window.dash_clientside.no_update;
       }
       drawnIn[part] = passes;
