@@ -168,6 +168,33 @@ def test_older_payloads_give_what_java_says(tmp_path: Path, version: int) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "encoding", "tag"), [("1.0", 0, ""), ("1.1", 1, ""), ("1.2", 2, ""), ("1.2", 2, "A"), ("1.3", 2, "A")]
+)
+def test_logs_of_each_version_give_what_java_says(tmp_path: Path, version: str, encoding: int, tag: str) -> None:
+    require_java()
+    heads = [f"Histogram log format version {version}", f"StartTime: {NOON // SECOND}.000 (seconds since epoch), noon"]
+    if version >= "1.2":  # it came with tags
+        heads.append(f"BaseTime: {NOON // SECOND}.000 (seconds since epoch)")
+    lines = [f"#[{head}]\n" for head in heads]
+    lines.append('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
+    for second in range(3):
+        values = latencies(second, 2000)
+        made = payload(values) if encoding == 2 else old_payload(values, encoding, 8, compressed=True)
+        start = f"Tag={tag},{second}.250" if tag else f"{second}.250"
+        lines.append(f"{start},1.000,{max(values) / 1e6:.3f},{base64.b64encode(made).decode()}\n")
+    log = tmp_path / "app.hlog"
+    log.write_text("".join(lines))
+    done = import_hlog(log, tmp_path / "spool")
+    assert (done.intervals, done.malformed) == (3, ())
+    (row,) = merge_spool(tmp_path / "spool")[0].to_pylist()
+    assert row["tag"] == tag
+    found = judged(log, tag, tmp_path)
+    assert found.count == 6000
+    shown = (row["n"], row["p50"], row["p99"], row["p99_9"], row["max"])
+    assert shown == (found.count, found.p50, found.p99, found.p99_9, found.max)
+
+
 def test_damaged_older_payloads_are_left_out_with_the_reason() -> None:
     values = latencies(3, 50)
     for version in (0, 1):

@@ -25,7 +25,7 @@ from heliograph.monitor.history.lock import FolderLock
 from heliograph.monitor.history.rollup import RolledUp, Threads, rollup
 from tests.history.conftest import SHORT_LIVED
 from tests.history.recordings import interval, latencies, sample_spool
-from tests.history.test_cluster import kill, until
+from tests.history.test_cluster import commits, is_writing, kill, until
 from tests.history.test_rollup import NOON_US, Killed, hours, merged
 
 if TYPE_CHECKING:
@@ -208,9 +208,16 @@ def command(spool: Path, history: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def test_the_command_streams_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_command_counts_once_what_a_killed_one_has_begun_and_streams_until_ctrl_c(tmp_path: Path) -> None:
     spool, history, log = tmp_path / "spool", tmp_path / "history", tmp_path / "log"
-    rows = sample_spool(spool, files=1, hours=1)
+    rows = sample_spool(spool, files=12, hours=6)
+    process = command(spool, history, log)
+    try:
+        until(lambda: is_writing(history) or process.poll() is not None, "the second half of a batch")
+    finally:
+        kill(process)
+    assert process.returncode == -signal.SIGKILL, log.read_text()
+    assert commits(history) == 0, "killed too late"
     process = command(spool, history, log)
     try:
 
@@ -228,7 +235,7 @@ def test_the_command_streams_until_ctrl_c(tmp_path: Path) -> None:
     assert process.returncode == 0, log.read_text()
     told = [line.partition(": ")[2] for line in log.read_text().splitlines() if line.startswith("batch ")]
     assert told == [
-        f"8 new intervals with {sum(row.n for row in rows):,} values in 1 hour",
+        f"{len(rows)} new intervals with {sum(row.n for row in rows):,} values in 6 hours",
         "1 new intervals with 1 values in 1 hour",
     ]
     assert "Traceback" not in log.read_text()
