@@ -12,10 +12,14 @@ A difference is one of::
     [PATH, "delete", KEY]        an item of a dictionary
     [PATH, "extend", VALUES]     values after the last of a list
     [PATH, "drop", COUNT]        the first values of a list
+    [PATH, "order", ELEMENTS]    a list of elements with keys: of each its place before, or a new element
 
 A path is a list of keys and indices from the part downwards; -1 stands for "props" and "children", the way from an
 element to what is in it. It begins with the number of steps that it has in common with the path of the operation
 before: the cells of a table differ in their last steps only.
+
+A row with a key (the property of React) is the same row wherever it is in its table: the worst receiver of a fleet
+changes from sample to sample, and a row that only moved has its place as difference.
 """
 
 from __future__ import annotations
@@ -129,6 +133,11 @@ def _compare(found: _Operations, path: _Path, before: Any, after: Any) -> bool:
         return True
     if not isinstance(before, list) or not isinstance(after, list) or not before or not after:
         return False
+    if (order := _order(before, after)) is not None:
+        if order != list(range(len(before))):
+            found.append([path, "order", order])
+        _compare_each(found, path, [(at, before[old]) for at, old in enumerate(order) if type(old) is int], after)
+        return True
     if (moved := _moved(before, after)) is not None:
         if added := after[len(before) - moved :]:
             found.append([path, "extend", added])
@@ -138,10 +147,44 @@ def _compare(found: _Operations, path: _Path, before: Any, after: Any) -> bool:
     changed = [place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
     if len(before) != len(after) or (_is_curve(after) and len(changed) * 8 > len(after)):
         return False
-    for place in changed:
-        if not _compare(found, (*path, place), before[place], after[place]):
-            found.append([path, "set", place, after[place]])
+    _compare_each(found, path, [(place, before[place]) for place in changed], after)
     return True
+
+
+def _compare_each(found: _Operations, path: _Path, before: Sequence[tuple[int, Any]], after: Sequence[Any]) -> None:
+    """Add what differs in some items of a list.
+
+    Args:
+        before: Place in `after`, and the item as the browser holds it.
+    """
+    for place, old in before:
+        if old != after[place] and not _compare(found, (*path, place), old, after[place]):
+            found.append([path, "set", place, after[place]])
+
+
+def _order(before: Sequence[Any], after: Sequence[Any]) -> list[Any] | None:
+    """Return for each element the place before of what becomes it, or the element itself.
+
+    An element with a new key becomes of one that has left: most of it is alike. None: an element has no key, or two have
+    the same.
+    """
+    old, new = _keys(before), _keys(after)
+    if old is None or new is None:
+        return None
+    left = iter([place for key, place in old.items() if key not in new])
+    return [old[key] if key in old else next(left, after[place]) for key, place in new.items()]
+
+
+def _keys(elements: Sequence[Any]) -> dict[str, int] | None:
+    """Return the places of elements by their keys; None: one has no key, or two have the same."""
+    places = {}
+    for place, element in enumerate(elements):
+        properties = element.get("props") if isinstance(element, dict) else None
+        key = properties.get("key") if isinstance(properties, dict) else None
+        if not isinstance(key, str) or key in places:
+            return None
+        places[key] = place
+    return places
 
 
 def _is_the_same_thing(before: dict[str, Any], after: dict[str, Any]) -> bool:

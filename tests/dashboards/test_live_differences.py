@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 from random import Random
@@ -27,12 +27,21 @@ from heliograph.dashboards.live.updates import Message, Updates
 from tests.dashboards.browsing import live, seen, until
 from tests.dashboards.views import SECOND, Fleet
 
+
+
+def keyed(row: tuple[str, Any]) -> dict[str, Any]:
+    """A row of a table with its key, as JSON."""
+    key, cells = row
+    return {"type": "Tr", "props": {"key": key, "children": cells}}
+
+
 DIGITS = st.integers(0, 9)
 JSON = st.recursive(
     st.none() | st.integers(0, 3) | st.text("ab", max_size=2),
     lambda inner: (
         st.lists(inner, max_size=5)
-        | st.dictionaries(st.sampled_from(["a", "name", "props", "children"]), inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "name", "props", "children", "key"]), inner, max_size=3)
+        | st.lists(st.tuples(st.text("ab", max_size=2), inner).map(keyed), max_size=5)
     ),
     max_leaves=12,
 )
@@ -60,6 +69,8 @@ def applied(shown: Any, update: Any) -> Any:
                 inner += more[0]
             case "drop":
                 del inner[: more[0]]
+            case "order":
+                inner[:] = [inner[row] if isinstance(row, int) else row for row in more[0]]
             case other:
                 raise AssertionError(other)
     return shown
@@ -89,6 +100,53 @@ def test_a_trace_of_another_name_is_replaced_with_what_a_reader_hid_of_it() -> N
     assert update is not None
     ((path, what, place, trace),) = update["do"]
     assert (path, what, place, trace["name"]) == ([0, "data"], "set", 0, "c")
+
+
+def table(rows: Mapping[str, str]) -> Any:
+    """A table as JSON: the text of each row by its key."""
+    return plain(html.Tbody([html.Tr([html.Td(text), html.Td(f"{text}, and why")], key=key) for key, text in rows.items()]))
+
+
+def test_rows_that_change_places_are_not_written_again() -> None:
+    names = [f"receiver-{number}" for number in range(15)]
+    before, after = (table({name: f"{name} is slow" for name in order}) for order in (names, names[::-1]))
+    update = difference(before, after)
+    assert update == {"do": [[[0, -1], "order", list(range(15))[::-1]]]}
+    assert applied(before, update) == after
+
+
+@pytest.mark.parametrize(
+    ("rows", "operations"),
+    [
+        ({"b": "2", "a": "1"}, [[[0, -1], "order", [1, 0]]]),
+        ({"b": "2", "a": "9"}, [[[0, -1], "order", [1, 0]], [[1, 1, -1, 0, "props"], "set", "children", "9"]]),
+        ({"b": "2"}, [[[0, -1], "order", [1]]]),
+        ({"c": "3", "a": "1", "b": "2"}, [[[0, -1], "order", [table({"c": "3"})["props"]["children"][0], 0, 1]]]),
+    ],
+)
+def test_a_row_is_the_same_wherever_it_is(rows: Mapping[str, str], operations: list[Any]) -> None:
+    before = table({"a": "1", "b": "2"})
+    wanted = table(rows)
+    update = difference(before, wanted)
+    assert update is not None
+    assert applied(before, update) == wanted
+    assert [it for it in update["do"] if "why" not in str(it[-1]) or it[1] == "order"] == operations
+
+
+def test_a_row_that_has_come_is_made_of_one_that_has_left() -> None:
+    before, after = table({"a": "1", "b": "2"}), table({"c": "2", "a": "1"})
+    update = difference(before, after)
+    assert applied(before, update) == after
+    assert update == {"do": [[[0, -1], "order", [1, 0]], [[1, 0, "props"], "set", "key", "c"]]}
+
+
+@pytest.mark.parametrize("keys", [["a", "a"], ["a", None]])
+def test_rows_with_one_key_or_without_are_told_by_their_places(keys: list[str | None]) -> None:
+    before, after = (plain(html.Tbody([html.Tr([text], key=key) for key in keys])) for text in ("old", "new"))
+    update = difference(before, after)
+    assert applied(before, update) == after
+    assert update is not None
+    assert all(operation[1] == "set" for operation in update["do"])
 
 
 def test_what_is_drawn_becomes_plain_values() -> None:

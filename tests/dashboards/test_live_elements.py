@@ -1,7 +1,10 @@
-"""The elements of a page, which are made without the constructors of Dash, against those constructors."""
+"""The elements of a page: made without the constructors of Dash, as those make them, and drawn in a browser."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib.resources import files
+from random import Random
 from typing import Any
 
 import dash
@@ -42,3 +45,46 @@ def test_components_with_further_properties_are_written_as_dash_writes_them() ->
 def test_a_property_that_an_element_has_not_is_refused() -> None:
     with pytest.raises(TypeError, match="Td has no property 'colspan'"):
         html.Td("x", colspan=2)
+
+
+DRAW = """
+const [before, after] = arguments, place = document.createElement("div"), fresh = document.createElement("div");
+document.body.replaceChildren(place, fresh);
+heliographDraw(place, undefined, before);
+const link = place.querySelector("a");
+const rows = new Map(Array.from(place.querySelectorAll("tr"), row => [row.title, row]));
+link?.focus();
+heliographDraw(place, before, after);
+heliographDraw(fresh, undefined, after);
+return {
+  drawn: place.innerHTML,
+  wanted: fresh.innerHTML,
+  stayed: Array.from(place.querySelectorAll("tr")).filter(row => rows.get(row.title) === row).map(row => row.title),
+  focused: document.activeElement === link ? link.closest("tr").title : null,
+};
+"""
+
+
+def table(rows: Mapping[str, int]) -> Any:
+    """A table with a link in each row, as JSON: a figure by the name of the row."""
+    body = [
+        html.Tr([html.Td(html.A(name, href=f"/receiver?instance={name}")), html.Td(str(value))], key=name, title=name)
+        for name, value in rows.items()
+    ]
+    return plain(html.Table(html.Tbody(body)))
+
+
+def test_rows_move_with_their_elements_and_the_focus(driver: Any) -> None:
+    driver.execute_script((files("heliograph.dashboards.live") / "assets" / "elements.js").read_text())
+    random, followed = Random(5), 0
+    for _ in range(200):
+        before, after = (
+            {name: random.randrange(4) for name in random.sample("abcdefgh", random.randrange(9))} for _ in range(2)
+        )
+        found = driver.execute_script(DRAW, table(before), table(after))
+        assert found["drawn"] == found["wanted"], (before, after)
+        assert found["stayed"] == [name for name in after if name in before], (before, after)
+        first = next(iter(before), None)
+        assert found["focused"] == (first if first in after else None), (before, after)
+        followed += first is not None and first in after
+    assert followed > 50

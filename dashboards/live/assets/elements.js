@@ -2,7 +2,8 @@
  *
  * Dash would search all components of the page once for each component that it replaces: a second of script for each
  * sample of a small fleet.  Here only the elements change whose data is new: data that is the same object as before is
- * skipped (see updates.js).  An element stays as long as its type does, and with it focus, selection and scrolling.
+ * skipped (see updates.js).  An element stays as long as its type does, and with it focus, selection and scrolling.  Rows
+ * with keys move with their elements: a link that has the focus leads to the same receiver after the table has changed.
  *
  * Only html components and links between pages are drawn.  The server names a part with other components by
  * "data-drawn-by" = "dash" at its place; Dash draws it.
@@ -87,8 +88,49 @@
     return isComponent(before) && isComponent(after) && before.type === after.type && before.namespace === after.namespace;
   }
 
+  /* The places of children by their keys; null: one has no key, or two have the same. */
+  function keys(children) {
+    var places = new Map();
+    var isKeyed = children.every(function (data, place) {
+      var key = isComponent(data) ? data.props.key : undefined;
+      var isOwn = typeof key === "string" && !places.has(key);
+      places.set(key, place);
+      return isOwn;
+    });
+    return isKeyed ? places : null;
+  }
+
+  /* Moves the children that stay to their new places, and makes those that are new; returns from what each was drawn. */
+  function moved(element, before, after) {
+    var old = keys(before);
+    var now = keys(after);
+    if (old === null || now === null) {
+      return before;
+    }
+    var focused = element.contains(document.activeElement) ? document.activeElement : null;
+    var children = Array.from(element.childNodes);
+    before.forEach(function (data, place) {
+      if (!now.has(data.props.key)) {
+        children[place].remove();
+      }
+    });
+    var drawn = after.map(function (data, place) {
+      var from = old.get(data.props.key);
+      var child = from === undefined ? make(data) : children[from];
+      if (element.childNodes[place] !== child) {
+        element.insertBefore(child, element.childNodes[place] || null);
+      }
+      return from === undefined ? data : before[from];
+    });
+    if (focused !== null && focused !== document.activeElement && element.contains(focused)) {
+      focused.focus({ preventScroll: true });
+    }
+    return drawn;
+  }
+
   /* Makes the children of an element, which were drawn from the first list, those of the second. */
   function content(element, before, after) {
+    before = moved(element, before, after);
     after.forEach(function (data, place) {
       var child = element.childNodes[place];
       if (child === undefined) {

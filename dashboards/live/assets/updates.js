@@ -62,6 +62,12 @@
         case "drop":
           inner.splice(0, operation[2]);
           break;
+        case "order":
+          var before = inner.slice();
+          inner.splice.apply(inner, [0, inner.length].concat(operation[2].map(function (row) {
+            return typeof row === "number" ? before[row] : row;
+          })));
+          break;
       }
     });
     return root;

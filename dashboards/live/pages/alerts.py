@@ -257,6 +257,7 @@ def _rule(view: View, row: RuleRow, chosen: Choice) -> html.Tr:
             cell(limit(row.rule) or numbers.NONE, "n"),
             html.Td(f"{row.reason}; {silence}" if silence else row.reason, className="why"),
         ],
+        key=row.rule.name,
         className=word.tone if row.state in (State.FIRING, State.PENDING) else None,
     )
 
@@ -360,6 +361,7 @@ def _firing(view: View, row: RuleRow, one: Held) -> html.Tr:
             cell(text),
             html.Td(_opens(view, one.labels)),
         ],
+        key=named(one.labels),
         className=ALERT[state].tone,
     )
 
@@ -373,7 +375,8 @@ def _reading(view: View, row: RuleRow, labels: Mapping[str, str], value: float) 
             cell(limit(row.rule), "n"),
             cell(numbers.NONE),
             html.Td(_opens(view, labels)),
-        ]
+        ],
+        key=named(labels),
     )
 
 

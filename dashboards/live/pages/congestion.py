@@ -240,7 +240,8 @@ def _events(view: View, events: Sequence[Event]) -> html.Div:
                 html.Td(html.Strong(MARKS[kind_of(event) or ""].text)),
                 cell(_inputs(event)),
                 html.Td(event.text, className="why"),
-            ]
+            ],
+            key=f"{event.instance} {event.incarnation} {event.number}",
         )
         for event in events[:_MOST_ROWS]
     ]
@@ -285,7 +286,8 @@ def _topics(view: View, stream: str) -> html.Div:
                 cell(numbers.rate(row.packets_per_s), "n"),
                 cell(numbers.size(row.queue_bytes), "n"),
                 cell(numbers.count(row.receivers), "n"),
-            ]
+            ],
+            key=row.topic,
         )
         for row in found[:_MOST_ROWS]
     ]

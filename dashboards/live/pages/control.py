@@ -83,6 +83,7 @@ def _known(row: ReceiverOfStream) -> html.Tr:
             ),
             cell(numbers.seconds(row.slow_ns / 1e9) if row.slow_ns else numbers.NONE, "n"),
         ],
+        key=f"{row.stream} {row.address}",
         className=_tone(row),
     )
 
@@ -119,5 +120,6 @@ def _stream(row: StreamRow) -> html.Tr:
             cell(numbers.count(row.troubled), "n loud" if row.troubled else "n"),
             cell(numbers.count(row.isolated), "n loud" if row.isolated else "n"),
         ],
+        key=f"{row.instance} {row.stream}",
         className=word.tone,
     )

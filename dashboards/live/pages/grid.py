@@ -84,8 +84,8 @@ class _Sort:
     words: Mapping[str, Word]
     """The states by name; the number of a state is its place here."""
     lines: Callable[[View], Lines]
-    row: Callable[[View, int], tuple[Word, Sequence[html.Td]]]
-    """Makes the cells of a row by its place, after that of the state."""
+    row: Callable[[View, int], tuple[str, Word, Sequence[html.Td]]]
+    """Makes the key, the state and the further cells of a row by its place."""
 
 
 def _name_cell(shown: Any, *more: str) -> html.Td:
@@ -106,9 +106,9 @@ def _each_lines(view: View) -> Lines:
     return Lines(len(rows), names, lambda: vector_of(rows, "behaviour"), lambda name: vector_of(rows, name))
 
 
-def _each(view: View, place: int) -> tuple[Word, Sequence[html.Td]]:
+def _each(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
     row: ReceiverRow = view.rows[place]
-    return BEHAVIOUR[row.behaviour], [
+    return f"{row.instance} {row.topic} {row.stream}", BEHAVIOUR[row.behaviour], [
         html.Td(of_receiver(row.instance)),
         html.Td(of_topic(row.topic, row.stream)),
         cell(row.transmitter or row.stream, "muted"),
@@ -154,19 +154,20 @@ def _group_cells(group: Group) -> list[html.Td]:
     ]
 
 
-def _receiver(view: View, place: int) -> tuple[Word, Sequence[html.Td]]:
+def _receiver(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
     group = groups_of(view.rows, "instance")[place]
+    (name,) = group.name
     word = BEHAVIOUR[group.worst.behaviour]
     why = group.worst.reason if word.tone == "good" else f"{group.worst.topic}: {group.worst.reason}"
-    return word, [html.Td(of_receiver(group.name[0])), *_group_cells(group), html.Td(why, className="why")]
+    return name, word, [html.Td(of_receiver(name)), *_group_cells(group), html.Td(why, className="why")]
 
 
-def _topic(view: View, place: int) -> tuple[Word, Sequence[html.Td]]:
+def _topic(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
     group = groups_of(view.rows, "topic")[place]
     topic, stream = group.name
     name = _name_cell(of_topic(topic, stream), group.worst.transmitter or "out of reach")
-    worst = html.Td(of_receiver(group.worst.instance))
-    return BEHAVIOUR[group.worst.behaviour], [name, cell(stream, "muted"), *_group_cells(group), worst]
+    cells = [name, cell(stream, "muted"), *_group_cells(group), html.Td(of_receiver(group.worst.instance))]
+    return f"{topic} {stream}", BEHAVIOUR[group.worst.behaviour], cells
 
 
 # ---- instances ----
@@ -199,9 +200,9 @@ def _instance_lines(view: View) -> Lines:
     )
 
 
-def _instance(view: View, place: int) -> tuple[Word, Sequence[html.Td]]:
+def _instance(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
     row = _instances(view)[place]
-    return HEALTH[row.health], [
+    return row.name, HEALTH[row.health], [
         html.Td(html.Strong(row.name)),
         cell(row.host or "–", "muted"),
         cell(numbers.rate(row.sent_per_s), "n"),
@@ -377,8 +378,8 @@ def _rows(view: View, chosen: Choice, found: Window) -> html.Table:
     ]
     body = []
     for place in found.places:
-        word, cells = sort.row(view, place)
-        body.append(html.Tr([html.Td(badge(word)), *cells], className=word.tone))
+        key, word, cells = sort.row(view, place)
+        body.append(html.Tr([html.Td(badge(word)), *cells], key=key, className=word.tone))
     return html.Table(
         [html.Thead(html.Tr(heads)), html.Tbody(body)], **{"aria-label": f"{sort.title}, page {found.page}"}
     )

@@ -212,6 +212,7 @@ def _line(name: str, found: Keeping, state: Judged) -> html.Tr:
             cell(numbers.count(found.readers), "n"),
             html.Td(state.reason, className="why"),
         ],
+        key=name,
         className=word.tone,
     )
 
@@ -299,7 +300,8 @@ def _stream(stream: str, one: KeptStream) -> html.Tr:
             cell(numbers.count(one.lost), "n loud" if one.lost else "n"),
             cell(numbers.latency(one.durable_times.get("p50")), "n"),
             cell(numbers.latency(one.durable_times.get("p99")), "n"),
-        ]
+        ],
+        key=stream,
     )
 
 
@@ -333,7 +335,8 @@ def _stable(stream: str, one: Stability) -> html.Tr:
             cell(numbers.count(one.limit_messages) if one.limit_messages else numbers.NONE, "n"),
             cell(numbers.size(one.bytes), "n"),
             cell(numbers.size(one.limit_bytes) if one.limit_bytes else numbers.NONE, "n"),
-        ]
+        ],
+        key=stream,
     )
 
 
@@ -362,7 +365,8 @@ def _subscribed(one: Subscribed) -> html.Tr:
             cell(numbers.count(one.waiting), "n"),
             cell(numbers.rate(one.progress), "n"),
             cell(f"{numbers.seconds(one.saved_seconds)} ago", "n"),
-        ]
+        ],
+        key=f"{one.name} {one.topic} {one.stream}",
     )
 
 

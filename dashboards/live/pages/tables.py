@@ -81,6 +81,7 @@ def _receiver(group: Group, recent: Sequence[Point]) -> html.Tr:
             cell(numbers.latency(latency.get("p99.9")), "n"),
             html.Td(why, className="why"),
         ],
+        key=name,
         className=word.tone,
     )
 
@@ -118,7 +119,8 @@ def topics(view: View) -> html.Details:
                 cell(numbers.latency(row.p99_ns), "n"),
                 cell(numbers.latency(row.p999_ns), "n"),
                 cell(numbers.latency(row.max_ns), "n"),
-            ]
+            ],
+            key=f"{row.instance} {row.topic} {row.stream}",
         )
         for row in view.rows[: 2 * MOST_ROWS]
     ]
@@ -173,6 +175,7 @@ def _carried(topic: str, stream: str, group: Group | None, sent: TransmitterRow 
             html.Td(of_receiver(worst.instance)) if worst else cell(numbers.NONE),
             cell(stream, "muted"),
         ],
+        key=f"{topic} {stream}",
         className=word.tone,
     )
 
@@ -216,6 +219,7 @@ def _instance(row: InstanceRow) -> html.Tr:
             cell(numbers.seconds(row.uptime_s), "n"),
             cell(f"{row.host}, pid {row.pid}" if row.host else f"pid {row.pid}", "muted"),
         ],
+        key=row.name,
         className=word.tone,
     )
 
@@ -241,6 +245,7 @@ def _event(event: Event) -> html.Tr:
             html.Td(html.Strong(event.instance)),
             html.Td(event.text or event.name.replace("_", " "), className="why"),
         ],
+        key=f"{event.instance} {event.incarnation} {event.number}",
         className=word.tone,
     )
 
@@ -248,7 +253,7 @@ def _event(event: Event) -> html.Tr:
 def twin(place: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> html.Table:
     """The newest values of a chart as a table: one row per line of the chart."""
     head = html.Tr([html.Th("")] + [html.Th(name, className="n") for name in names])
-    body = [html.Tr([cell(name), *(cell(value, "n") for value in values)]) for name, values in rows]
+    body = [html.Tr([cell(name), *(cell(value, "n") for value in values)], key=name) for name, values in rows]
     return html.Table([html.Thead(head), html.Tbody(body)], **{"aria-label": place})
 
 

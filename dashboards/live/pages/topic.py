@@ -432,6 +432,7 @@ def _receiver(racer: _Racer, own: _Topic) -> html.Tr:
             cell(numbers.latency(row.p999_ns if row is not None else None), "n"),
             html.Td("; ".join(reasons), className="why"),
         ],
+        key=racer.name,
         className=racer.tone,
     )
 
