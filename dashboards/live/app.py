@@ -43,6 +43,7 @@ from heliograph.dashboards.live.push import Streams, serve
 from heliograph.dashboards.live.recordings import Incident, NotARecording, Shelf
 from heliograph.dashboards.live.replays import Replays
 from heliograph.dashboards.live.series import EVERYTHING
+from heliograph.dashboards.live.shell import shell
 from heliograph.dashboards.live.store import Status, Store, View, status_of
 from heliograph.dashboards.live.updates import Followed, Updates, Values
 from heliograph.dashboards.live.uploads import NotALog, Uploads
@@ -291,11 +292,14 @@ def create(
     uploads = Uploads()
     app.layout = lambda: [dcc.Location(id="url", refresh=False), html.Div(id="page")]
 
+    pages = followed(uploads, control, shelf, past, replays)
+
     @app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))
     def on_address(path: str | None, search: str | None) -> Any:
-        return page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf, past, replays)
+        whole = page_at(str(path or "/"), str(search or ""), store, uploads, clock, control, shelf, past, replays)
+        page = pages.get(str(path), pages["/"])
+        return shell(whole, page.prefix, page.drawn_by_browser)
 
-    pages = followed(uploads, control, shelf, past, replays)
     serve(app.server, store, Updates(store, pages, clock), streams)
     for page in pages.values():
         if page.places:

@@ -61,6 +61,12 @@ class Followed:
     drawn_by_dash: Sequence[tuple[str, str]] = ()
     """Id and property of the children with components that `assets/elements.js` does not draw."""
 
+    @property
+    def drawn_by_browser(self) -> list[str]:
+        """Ids of the parts whose children `assets/elements.js` draws."""
+        by_dash = {name for name, _ in self.drawn_by_dash}
+        return [name for name, kind in self.places.items() if kind == "children" and name not in by_dash]
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

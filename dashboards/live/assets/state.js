@@ -167,7 +167,7 @@
     var found = document.querySelector("[data-page]");
     if (found !== page) {
       disconnect();
-      window.heliograph.forget();
+      window.heliograph.begin(found === null ? {} : JSON.parse(found.dataset.parts));
       page = found;
       choices = null;
       next = 0;
@@ -304,6 +304,7 @@
   }
 
   new MutationObserver(function () {
+    find(Date.now()); /* before the first frame of another page */
     correct();
     if (focused !== null && !focused.isConnected && document.activeElement === document.body) {
       var part = place === null ? null : document.getElementById(place);

@@ -5,8 +5,8 @@
  * shown the message before.  The screen is drawn from the newest data, where a part is on it.  A browser that is busy
  * drawing first takes all messages that wait, and then draws once.
  *
- * A chart costs more script than all texts and tables.  A pass draws the charts in view, and one of the others: the one
- * that waits longest.  A chart that comes into view is drawn at once.
+ * A chart costs more script than all texts and tables.  The charts in view are drawn each time, one of the others each
+ * fourth time: the one that waits longest.  A chart that comes into view is drawn at once.
  */
 
 (function () {
@@ -20,7 +20,10 @@
   var dueAt = 0; /* since when, by the browser's clock */
   var LOST = 5000; /* milliseconds after which a drawing that was due counts as lost, and the next message draws */
   var passes = 0;
-  var drawnIn = {}; /* the pass that drew a part last */
+  var times = 0; /* that the screen was drawn */
+  var due = []; /* charts that the next pass draws */
+  var drawnAt = {}; /* by chart, when it was drawn last */
+  var TURN = 4; /* times from one chart out of view to the next */
   var CHART = ".figure"; /* the end of the name of a part that is a chart */
   var INWARD = -1; /* a step of a path: from an element to what is in it */
   var SOON = 10; /* milliseconds: messages that wait come first */
@@ -91,10 +94,25 @@
     return part.endsWith(CHART);
   }
 
+  var inView = new WeakSet(); /* elements of charts */
+  var watched = new WeakSet();
+  var watch = new IntersectionObserver(function (entries) {
+    entries.forEach(function (entry) {
+      inView[entry.isIntersecting ? "add" : "delete"](entry.target);
+    });
+    if (waiting().some(isInView)) {
+      drawSoon();
+    }
+  });
+
+  /* Whether a chart is in view; one that was not asked about before says so after the next frame. */
   function isInView(part) {
     var place = document.getElementById(part.slice(0, -CHART.length));
-    var box = place === null ? null : place.getBoundingClientRect();
-    return box !== null && box.bottom >= 0 && box.top <= window.innerHeight;
+    if (place !== null && !watched.has(place)) {
+      watched.add(place);
+      watch.observe(place);
+    }
+    return place !== null && inView.has(place);
   }
 
   /* The charts that wait to be drawn, the one that waits longest first. */
@@ -103,19 +121,19 @@
       return isChart(part) && isNew(part);
     });
     return found.sort(function (one, other) {
-      return (drawnIn[one] || 0) - (drawnIn[other] || 0);
+      return (drawnAt[one] || 0) - (drawnAt[other] || 0);
     });
   }
 
-  /* The charts that the next pass draws: those in view, and the first of the others. */
+  /* The charts to draw now: those in view and, when it is their turn, the first of the others. */
   function charts() {
-    var hasOther = false;
+    var isTurn = times % TURN === 0;
     return waiting().filter(function (part) {
       if (isInView(part)) {
         return true;
       }
-      var isFirst = !hasOther;
-      hasOther = true;
+      var isFirst = isTurn;
+      isTurn = false;
       return isFirst;
     });
   }
@@ -130,6 +148,7 @@
   /* Draws texts and tables, then asks Dash for one pass over the charts and the rest: not for one per part, because each
    * looks through the whole page.  The next pass is asked for when this one has begun. */
   function draw() {
+    times += 1;
     var page = document.querySelector("[data-page]");
     var news = page === null ? [] : Object.keys(Object.assign({}, held, present)).filter(isNew);
     var rest = news.filter(function (part) {
@@ -141,7 +160,8 @@
       shown[part] = newest(part);
       return false;
     });
-    isDue = rest.length > 0;
+    due = charts();
+    isDue = due.length > 0 || !rest.every(isChart);
     if (isDue) {
       passes += 1;
       window.dash_clientside.set_props(page.id, { "data-pass": passes });
@@ -156,28 +176,28 @@
     }
   }
 
-  function look() {
-    if (waiting().some(isInView)) {
-      drawSoon();
-    }
+  function forget() {
+    number = null;
+    held = {};
+    present = {};
+    shown = {};
+    due = [];
+    drawnAt = {};
+    isDue = false;
   }
-
-  window.addEventListener("scroll", look, { passive: true });
-  window.addEventListener("resize", look);
 
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = window.dash_clientside.heliograph || {};
 
   /* The pass: returns the new values of the parts that Dash draws, in the order of its outputs. */
   window.dash_clientside.heliograph.show = function () {
-    var drawn = charts();
     isDue = false;
     return window.dash_clientside.callback_context.outputs_list.map(function (output) {
       var part = output.id + "." + output.property.split("@")[0];
-      if (isChart(part) ? !drawn.includes(part) : !isNew(part)) {
+      if (isChart(part) ? !due.includes(part) : !isNew(part)) {
         return window.dash_clientside.no_update;
       }
-      drawnIn[part] = passes;
+      drawnAt[part] = times;
       shown[part] = newest(part);
       return shown[part];
     });
@@ -191,14 +211,14 @@
       return number;
     },
 
-    /* Forgets everything: another page is in view. */
-    forget: function () {
-      number = null;
-      held = {};
-      present = {};
-      shown = {};
-      drawnIn = {};
-      isDue = false;
+    /* Forgets everything. */
+    forget: forget,
+
+    /* Another page is in view: draws the parts that came with it. */
+    begin: function (parts) {
+      forget();
+      held = parts;
+      draw();
     },
 
     /* Takes a message; returns false where it changes another drawing than the one held. */

@@ -188,8 +188,8 @@ def chart(
     return card(title, note, graph(place, found[place], title, height), twin, beside=beside)
 
 
-_SHOWN = ("children", "title", "aria-label", "label")
-"""Properties of a component that are visible to a reader."""
+_SHOWN = ("children", "title", "aria-label", "label", "key")
+"""Properties of a component that are visible to a reader, and keys of rows, which are made of names."""
 
 
 def harmless(found: Any) -> Any:
