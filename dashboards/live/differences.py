@@ -163,10 +163,10 @@ def _compare_each(found: _Operations, path: _Path, before: Sequence[tuple[int, A
 
 
 def _order(before: Sequence[Any], after: Sequence[Any]) -> list[Any] | None:
-    """Return for each element the place before of what becomes it, or the element itself.
+    """Return for each element the place before of the element that becomes it, or the element itself.
 
-    An element with a new key becomes of one that has left: most of it is alike. None: an element has no key, or two have
-    the same.
+    One with a new key is made of one that has left, because most of it is alike. None: an element has no key, or two
+    have the same.
     """
     old, new = _keys(before), _keys(after)
     if old is None or new is None:

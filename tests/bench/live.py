@@ -333,7 +333,7 @@ def section(found: Sequence[Figures]) -> str:
         "samples it as often as its share of a core permits.",
         "",
         "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | a sample every s "
-        "| kB of an update: Fleet, Grid | seen after ms, 4 Hz | script ms a second | all work of the page ms | heap MB |",
+        "| kB of an update: Fleet, Grid | seen after ms, 4 Hz | script ms a second | all work ms | heap MB |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
@@ -347,7 +347,8 @@ def section(found: Sequence[Figures]) -> str:
         "",
         "Seen after: from a change in the segments to its message at a reader, without the drawing in its browser.",
         "Script: of a Chromium that draws without a graphics card, each second of the measurement for itself, by a",
-        "profile with a sample each millisecond, promises and garbage included. All work: with layout and drawing.",
+        "profile with a sample each millisecond, promises and garbage included. All work: of the thread of the page,",
+        "with layout and drawing.",
         "",
         "Gates: 5 % of a core with 10 browsers on a fleet of 24 objects (8 receiver-topics), 25 % at 100,000",
         "receiver-topics; an update of 20 kB and 50 ms of script at any size.",

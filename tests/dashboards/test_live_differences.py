@@ -28,7 +28,6 @@ from tests.dashboards.browsing import live, seen, until
 from tests.dashboards.views import SECOND, Fleet
 
 
-
 def keyed(row: tuple[str, Any]) -> dict[str, Any]:
     """A row of a table with its key, as JSON."""
     key, cells = row
@@ -104,7 +103,9 @@ def test_a_trace_of_another_name_is_replaced_with_what_a_reader_hid_of_it() -> N
 
 def table(rows: Mapping[str, str]) -> Any:
     """A table as JSON: the text of each row by its key."""
-    return plain(html.Tbody([html.Tr([html.Td(text), html.Td(f"{text}, and why")], key=key) for key, text in rows.items()]))
+    return plain(
+        html.Tbody([html.Tr([html.Td(text), html.Td(f"{text}, and why")], key=key) for key, text in rows.items()])
+    )
 
 
 def test_rows_that_change_places_are_not_written_again() -> None:

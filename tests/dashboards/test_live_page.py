@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +20,12 @@ from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.store import Store, View, status_of
 from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
+from heliograph.monitor.fleet import Receivers
 from heliograph.monitor.model import Health, Snapshot
+from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
+from tests.bench.bench_scrape import Engines
+from tests.bench.bench_scrape import Fleet as Measured
 from tests.dashboards.views import NOW_NS, SECOND, Fleet, message
 
 
@@ -49,6 +54,18 @@ def running(fleet: Fleet) -> Fleet:
 def said(fleet: Fleet, view: View | None = None) -> Any:
     shown = view or fleet.store.view
     return verdict(shown, status_of(shown, fleet.now_ns))
+
+
+def test_the_first_line_of_a_well_fleet_builds_one_row_of_each_instance(tmp_path: Path) -> None:
+    engines = Engines(tmp_path, Measured(3, 2), histograms=False)
+    with Sampler(tmp_path, process_start=lambda pid: 0) as sampler:
+        store = Store(lambda: sampler.sample(histograms=False))
+        for _ in range(3):
+            engines.move()
+            store.take()
+    assert verdict(store.view, status_of(store.view, store.view.time_ns)).headline == "All 2 receivers keep up"
+    assert isinstance(store.view.rows, Receivers)
+    assert len(store.view.rows._rows) == 2
 
 
 def test_the_first_line_names_the_worst_receiver_and_why(running: Fleet) -> None:

@@ -39,16 +39,16 @@ def test_a_shell_and_its_data_are_the_whole_page(full: Fleet, path: str) -> None
     assert parts == {f"{name}.children": plain(whole[name].children) for name in page.drawn_by_browser if name in whole}
     for name in left:
         assert getattr(left[name], "children", None) is None or name not in page.drawn_by_browser
-    assert whole.keys() - left.keys() <= {inner.id for name in page.drawn_by_browser for inner in _below(whole.get(name))}
+    assert whole.keys() - left.keys() <= {
+        inner.id for name in page.drawn_by_browser for inner in _below(whole.get(name))
+    }
 
 
 def _below(part: Any) -> list[Any]:
     return [] if part is None else [item for item in part._traverse() if getattr(item, "id", None)]
 
 
-def test_a_page_shows_its_tables_before_any_message(
-    full: Fleet, driver: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_shows_its_tables_before_any_message(full: Fleet, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: Any) -> Message:
         raise OSError("no message")
 

@@ -108,20 +108,24 @@ def _each_lines(view: View) -> Lines:
 
 def _each(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
     row: ReceiverRow = view.rows[place]
-    return f"{row.instance} {row.topic} {row.stream}", BEHAVIOUR[row.behaviour], [
-        html.Td(of_receiver(row.instance)),
-        html.Td(of_topic(row.topic, row.stream)),
-        cell(row.transmitter or row.stream, "muted"),
-        cell(numbers.rate(row.sent_per_s), "n"),
-        cell(numbers.rate(row.delivered_per_s), "n"),
-        cell(numbers.count(row.lag_messages), "n"),
-        cell(numbers.seconds(row.lag_seconds), "n"),
-        html.Td(gauge(row.queue_fill)),
-        cell(numbers.ratio(row.missing_ratio), "n"),
-        cell(numbers.count(row.lost), "n loud" if row.lost else "n"),
-        cell(numbers.latency(row.p50_ns), "n"),
-        cell(numbers.latency(row.p999_ns), "n"),
-    ]
+    return (
+        f"{row.instance} {row.topic} {row.stream}",
+        BEHAVIOUR[row.behaviour],
+        [
+            html.Td(of_receiver(row.instance)),
+            html.Td(of_topic(row.topic, row.stream)),
+            cell(row.transmitter or row.stream, "muted"),
+            cell(numbers.rate(row.sent_per_s), "n"),
+            cell(numbers.rate(row.delivered_per_s), "n"),
+            cell(numbers.count(row.lag_messages), "n"),
+            cell(numbers.seconds(row.lag_seconds), "n"),
+            html.Td(gauge(row.queue_fill)),
+            cell(numbers.ratio(row.missing_ratio), "n"),
+            cell(numbers.count(row.lost), "n loud" if row.lost else "n"),
+            cell(numbers.latency(row.p50_ns), "n"),
+            cell(numbers.latency(row.p999_ns), "n"),
+        ],
+    )
 
 
 # ---- receivers, and topics ----
@@ -202,17 +206,21 @@ def _instance_lines(view: View) -> Lines:
 
 def _instance(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
     row = _instances(view)[place]
-    return row.name, HEALTH[row.health], [
-        html.Td(html.Strong(row.name)),
-        cell(row.host or "–", "muted"),
-        cell(numbers.rate(row.sent_per_s), "n"),
-        cell(numbers.rate(row.received_per_s), "n"),
-        cell(numbers.rate(row.naks_received_per_s), "n"),
-        cell(numbers.rate(row.naks_sent_per_s), "n"),
-        cell(numbers.count(row.socket_drops), "n"),
-        cell(numbers.size(row.memory_bytes), "n"),
-        cell(numbers.seconds(row.uptime_s), "n"),
-    ]
+    return (
+        row.name,
+        HEALTH[row.health],
+        [
+            html.Td(html.Strong(row.name)),
+            cell(row.host or "–", "muted"),
+            cell(numbers.rate(row.sent_per_s), "n"),
+            cell(numbers.rate(row.received_per_s), "n"),
+            cell(numbers.rate(row.naks_received_per_s), "n"),
+            cell(numbers.rate(row.naks_sent_per_s), "n"),
+            cell(numbers.count(row.socket_drops), "n"),
+            cell(numbers.size(row.memory_bytes), "n"),
+            cell(numbers.seconds(row.uptime_s), "n"),
+        ],
+    )
 
 
 _BEHAVIOURS: Mapping[str, Word] = {item.value: BEHAVIOUR[item] for item in CLASSES}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from dash import dcc
 
 from heliograph.dashboards.live.pages.elements import html
@@ -17,10 +18,10 @@ from heliograph.dashboards.live.pages.numbers import moment
 from heliograph.dashboards.live.pages.parts import address
 from heliograph.dashboards.live.store import Service, Status, View
 from heliograph.dashboards.words import BEHAVIOUR, CALM, FAULT, HEALTH, Tone
-from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.behaviour import CLASSES, Behaviour
 from heliograph.monitor.faults import Fault, Kind
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
-from heliograph.monitor.groups import groups_of, rows_of_instance
+from heliograph.monitor.groups import groups_of, labels_of, rows_of_instance, vector_of
 from heliograph.monitor.model import Health
 
 __all__ = ["Sentence", "Verdict", "clause", "drawn", "fault_text", "old", "troubled", "verdict"]
@@ -208,7 +209,9 @@ def old(state: Mapping[str, Any]) -> html.Section | None:
 
 
 def _well(view: View) -> Verdict:
-    receiving = len({row.instance for row in view.rows if row.behaviour is not Behaviour.STOPPED})
+    _, instance = labels_of(view.rows, "instance")
+    runs = vector_of(view.rows, "behaviour") != CLASSES.index(Behaviour.STOPPED)
+    receiving = len(np.unique(instance[runs]))
     lost = sum(sum(point.lost.values()) * point.seconds for point in view.points)
     minutes = sum(point.seconds for point in view.points) / 60
     span = f"{minutes:.0f} min" if minutes >= 1 else f"{minutes * 60:.0f} s"
