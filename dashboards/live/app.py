@@ -37,13 +37,13 @@ from heliograph.dashboards.live.pages.address import fields, refused
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
 from heliograph.dashboards.live.pages.head import PAGES, stamp
 from heliograph.dashboards.live.pages.parts import harmless
+from heliograph.dashboards.live.pages.shell import shell
 from heliograph.dashboards.live.pages.verdict import old, verdict
 from heliograph.dashboards.live.past import Past
 from heliograph.dashboards.live.push import Streams, serve
 from heliograph.dashboards.live.recordings import Incident, NotARecording, Shelf
 from heliograph.dashboards.live.replays import Replays
 from heliograph.dashboards.live.series import EVERYTHING
-from heliograph.dashboards.live.shell import shell
 from heliograph.dashboards.live.store import Status, Store, View, status_of
 from heliograph.dashboards.live.updates import Followed, Updates, Values
 from heliograph.dashboards.live.uploads import NotALog, Uploads

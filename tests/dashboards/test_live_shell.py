@@ -9,8 +9,8 @@ import pytest
 
 from heliograph.dashboards.live.app import create, followed, page_at
 from heliograph.dashboards.live.differences import plain
+from heliograph.dashboards.live.pages.shell import shell
 from heliograph.dashboards.live.recordings import Shelf
-from heliograph.dashboards.live.shell import shell
 from heliograph.dashboards.live.updates import Message, Updates
 from heliograph.dashboards.live.uploads import Uploads
 from tests.dashboards.browsing import live, seen, until
