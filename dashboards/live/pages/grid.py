@@ -19,6 +19,7 @@ from heliograph.dashboards.live.pages.address import refused
 from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.live.pages.head import head
 from heliograph.dashboards.live.pages.parts import badge, cell, entry, gauge, of_receiver, of_topic, picker
+from heliograph.dashboards.live.pages.tables import instance_figures
 from heliograph.dashboards.live.pages.verdict import old
 from heliograph.dashboards.live.store import View
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
@@ -212,13 +213,7 @@ def _instance(view: View, place: int) -> tuple[str, Word, Sequence[html.Td]]:
         [
             html.Td(html.Strong(row.name)),
             cell(row.host or "–", "muted"),
-            cell(numbers.rate(row.sent_per_s), "n"),
-            cell(numbers.rate(row.received_per_s), "n"),
-            cell(numbers.rate(row.naks_received_per_s), "n"),
-            cell(numbers.rate(row.naks_sent_per_s), "n"),
-            cell(numbers.count(row.socket_drops), "n"),
-            cell(numbers.size(row.memory_bytes), "n"),
-            cell(numbers.seconds(row.uptime_s), "n"),
+            *instance_figures(row),
         ],
     )
 

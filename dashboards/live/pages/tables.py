@@ -16,7 +16,7 @@ from heliograph.monitor.fleet import InstanceRow, TransmitterRow
 from heliograph.monitor.groups import Group, groups_of
 from heliograph.monitor.model import Event
 
-__all__ = ["carried", "events", "hosts", "instances", "receivers", "topics", "twin"]
+__all__ = ["carried", "events", "hosts", "instance_figures", "instances", "receivers", "topics", "twin"]
 
 MOST_ROWS = 15
 MOST_EVENTS = 60
@@ -204,19 +204,26 @@ def instances(view: View) -> html.Div:
     return html.Div(body)
 
 
+def instance_figures(row: InstanceRow) -> list[html.Td]:
+    """Return the cells of an instance with figures: sent, received, NAKs in and out, socket drops, memory, time up."""
+    return [
+        cell(numbers.rate(row.sent_per_s), "n"),
+        cell(numbers.rate(row.received_per_s), "n"),
+        cell(numbers.rate(row.naks_received_per_s), "n"),
+        cell(numbers.rate(row.naks_sent_per_s), "n"),
+        cell(numbers.count(row.socket_drops), "n"),
+        cell(numbers.size(row.memory_bytes), "n"),
+        cell(numbers.seconds(row.uptime_s), "n"),
+    ]
+
+
 def _instance(row: InstanceRow) -> html.Tr:
     word = HEALTH[row.health]
     return html.Tr(
         [
             html.Td(badge(word), title=row.reason),
             html.Td(html.Strong(row.name)),
-            cell(numbers.rate(row.sent_per_s), "n"),
-            cell(numbers.rate(row.received_per_s), "n"),
-            cell(numbers.rate(row.naks_received_per_s), "n"),
-            cell(numbers.rate(row.naks_sent_per_s), "n"),
-            cell(numbers.count(row.socket_drops), "n"),
-            cell(numbers.size(row.memory_bytes), "n"),
-            cell(numbers.seconds(row.uptime_s), "n"),
+            *instance_figures(row),
             cell(f"{row.host}, pid {row.pid}" if row.host else f"pid {row.pid}", "muted"),
         ],
         key=row.name,
