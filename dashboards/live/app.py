@@ -88,6 +88,12 @@ _OF_ONE: Mapping[str, _OfOne] = {
     "/detail": _OfOne(detail, "dt-"),
 }
 """By address."""
+_PLOTLY: Any = {
+    "relative_package_path": "package_data/plotly.min.js",
+    "namespace": "plotly",
+    "attributes": {"async": ""},
+}
+"""The library of the charts, which Dash would load for its own component only; the page does not wait for it."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
 
 
@@ -254,7 +260,7 @@ def _followed_one(one: _OfOne) -> Followed:
         aged = old(state)
         return {} if aged is None else {f"{prefix}verdict.children": aged}
 
-    by_dash = tuple((name, "children") for name in getattr(page, "DRAWN_BY_DASH", ()))
+    by_dash = getattr(page, "DRAWN_BY_DASH", ())
     return Followed(prefix, page.PLACES, page.parts, choose, one.need, age, drawn_by_dash=by_dash)
 
 
@@ -288,6 +294,7 @@ def create(
         assets_folder="assets",
         suppress_callback_exceptions=True,  # otherwise the page would contain its layout twice
     )
+    app.scripts.append_script(_PLOTLY)
     _stay_here(app)
     uploads = Uploads()
     app.layout = lambda: [dcc.Location(id="url", refresh=False), html.Div(id="page")]
@@ -302,8 +309,7 @@ def create(
 
     serve(app.server, store, Updates(store, pages, clock), streams)
     for page in pages.values():
-        if page.places:
-            _add_parts(app, page)
+        _add_parts(app, page)
     _add_lab(app, store, uploads)
     _add_incident(app, shelf)
     if control is not None:
@@ -322,13 +328,15 @@ def create(
 
 def _add_parts(app: Dash, page: Followed) -> None:
     """Add the callback that shows the parts which Dash draws, all in one pass (`assets/updates.js`)."""
-    parts = [(name, prop) for name, prop in (*page.places.items(), *page.timely) if prop != "children"]
-    app.clientside_callback(
-        ClientsideFunction("heliograph", "show"),
-        [Output(name, prop, allow_duplicate=True) for name, prop in (*parts, *page.drawn_by_dash)],
-        Input(f"{page.prefix}stamp", "data-pass"),
-        prevent_initial_call=True,
-    )
+    own = page.drawn_by_browser
+    parts = [(name, kind) for name, kind in page.places.items() if name not in own]
+    if parts := [*parts, *page.timely]:
+        app.clientside_callback(
+            ClientsideFunction("heliograph", "show"),
+            [Output(name, kind, allow_duplicate=True) for name, kind in parts],
+            Input(f"{page.prefix}stamp", "data-pass"),
+            prevent_initial_call=True,
+        )
 
 
 def _add_head(app: Dash, prefix: str, choices: list[Input]) -> None:

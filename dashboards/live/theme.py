@@ -53,6 +53,7 @@ def figure(unit: str, *, x: Sequence[str] = (), y: Mapping[str, Any] | None = No
             "title": {"text": unit, "standoff": 6, "font": {"size": 11}},
             "rangemode": "tozero",
             "nticks": 6,
+            "ticklabeloverflow": "allow",  # without a question of the browser for the place of each label
             **(y or {}),
         },
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,9 @@ __all__ = ["Followed", "Message", "Updates", "Values"]
 
 Values = Mapping[str, Sequence[str]]
 """The selections of a browser, by their names in the address."""
+
+_OWN = ("children", "figure")
+"""Kinds of parts that the scripts of a page draw (`assets/elements.js`, `assets/charts.js`)."""
 
 
 def _nothing(view: View, choice: Any) -> Mapping[str, Any]:
@@ -58,14 +61,13 @@ class Followed:
     """Makes the parts that depend on the time, by "ID.PROPERTY", from view, status and stamp; they hide drawn parts."""
     timely: Sequence[tuple[str, str]] = ()
     """Id and property of parts that only `present` makes and that are not children."""
-    drawn_by_dash: Sequence[tuple[str, str]] = ()
-    """Id and property of the children with components that `assets/elements.js` does not draw."""
+    drawn_by_dash: Collection[str] = ()
+    """Ids of the parts whose children have components that `assets/elements.js` does not draw."""
 
     @property
-    def drawn_by_browser(self) -> list[str]:
-        """Ids of the parts whose children `assets/elements.js` draws."""
-        by_dash = {name for name, _ in self.drawn_by_dash}
-        return [name for name, kind in self.places.items() if kind == "children" and name not in by_dash]
+    def drawn_by_browser(self) -> dict[str, str]:
+        """Return the parts that the scripts of the page draw, "children" or "figure" by id."""
+        return {name: kind for name, kind in self.places.items() if kind in _OWN and name not in self.drawn_by_dash}
 
 
 @dataclass(frozen=True, slots=True)

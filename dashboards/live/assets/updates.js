@@ -3,10 +3,8 @@
  * A message has differences only (see updates.py and differences.py of the server).  They are applied to the data, never
  * to what is on the screen: the page may have been left while a message was on its way, and a slow browser may not have
  * shown the message before.  The screen is drawn from the newest data, where a part is on it.  A browser that is busy
- * drawing first takes all messages that wait, and then draws once.
- *
- * A chart costs more script than all texts and tables.  The charts in view are drawn each time, one of the others each
- * fourth time: the one that waits longest.  A chart that comes into view is drawn at once.
+ * drawing first takes all messages that wait, and then draws once: texts and tables itself (elements.js), then charts
+ * (charts.js), and the rest by Dash.
  */
 
 (function () {
@@ -20,10 +18,6 @@
   var dueAt = 0; /* since when, by the browser's clock */
   var LOST = 5000; /* milliseconds after which a drawing that was due counts as lost, and the next message draws */
   var passes = 0;
-  var times = 0; /* that the screen was drawn */
-  var due = []; /* charts that the next pass draws */
-  var drawnAt = {}; /* by chart, when it was drawn last */
-  var TURN = 4; /* times from one chart out of view to the next */
   var CHART = ".figure"; /* the end of the name of a part that is a chart */
   var INWARD = -1; /* a step of a path: from an element to what is in it */
   var SOON = 10; /* milliseconds: messages that wait come first */
@@ -94,48 +88,13 @@
     return part.endsWith(CHART);
   }
 
-  var inView = new WeakSet(); /* elements of charts */
-  var watched = new WeakSet();
-  var watch = new IntersectionObserver(function (entries) {
-    entries.forEach(function (entry) {
-      inView[entry.isIntersecting ? "add" : "delete"](entry.target);
+  /* The figures that are held, by the ids of their charts. */
+  function figures() {
+    var found = {};
+    Object.keys(held).filter(isChart).forEach(function (part) {
+      found[part.slice(0, -CHART.length)] = held[part];
     });
-    if (waiting().some(isInView)) {
-      drawSoon();
-    }
-  });
-
-  /* Whether a chart is in view; one that was not asked about before says so after the next frame. */
-  function isInView(part) {
-    var place = document.getElementById(part.slice(0, -CHART.length));
-    if (place !== null && !watched.has(place)) {
-      watched.add(place);
-      watch.observe(place);
-    }
-    return place !== null && inView.has(place);
-  }
-
-  /* The charts that wait to be drawn, the one that waits longest first. */
-  function waiting() {
-    var found = Object.keys(held).filter(function (part) {
-      return isChart(part) && isNew(part);
-    });
-    return found.sort(function (one, other) {
-      return (drawnAt[one] || 0) - (drawnAt[other] || 0);
-    });
-  }
-
-  /* The charts to draw now: those in view and, when it is their turn, the first of the others. */
-  function charts() {
-    var isTurn = times % TURN === 0;
-    return waiting().filter(function (part) {
-      if (isInView(part)) {
-        return true;
-      }
-      var isFirst = isTurn;
-      isTurn = false;
-      return isFirst;
-    });
+    return found;
   }
 
   /* The element whose children a part is, where this page draws them itself; null: Dash draws the part. */
@@ -145,23 +104,22 @@
     return place !== null && place.dataset.drawnBy !== "dash" ? place : null;
   }
 
-  /* Draws texts and tables, then asks Dash for one pass over the charts and the rest: not for one per part, because each
-   * looks through the whole page.  The next pass is asked for when this one has begun. */
+  /* Draws the page.  Dash is asked for one pass over all that it draws, not for one per part, because each looks through
+   * the whole page.  The next pass is asked for when this one has begun. */
   function draw() {
-    times += 1;
     var page = document.querySelector("[data-page]");
     var news = page === null ? [] : Object.keys(Object.assign({}, held, present)).filter(isNew);
     var rest = news.filter(function (part) {
       var place = ownPlace(part);
       if (place === null) {
-        return true;
+        return !isChart(part);
       }
       window.heliographDraw(place, shown[part], newest(part));
       shown[part] = newest(part);
       return false;
     });
-    due = charts();
-    isDue = due.length > 0 || !rest.every(isChart);
+    window.heliographCharts.show(figures());
+    isDue = rest.length > 0;
     if (isDue) {
       passes += 1;
       window.dash_clientside.set_props(page.id, { "data-pass": passes });
@@ -181,9 +139,8 @@
     held = {};
     present = {};
     shown = {};
-    due = [];
-    drawnAt = {};
     isDue = false;
+    window.heliographCharts.forget();
   }
 
   window.dash_clientside = window.dash_clientside || {};
@@ -194,10 +151,9 @@
     isDue = false;
     return window.dash_clientside.callback_context.outputs_list.map(function (output) {
       var part = output.id + "." + output.property.split("@")[0];
-      if (isChart(part) ? !due.includes(part) : !isNew(part)) {
+      if (!isNew(part)) {
         return window.dash_clientside.no_update;
       }
-      drawnAt[part] = times;
       shown[part] = newest(part);
       return shown[part];
     });
