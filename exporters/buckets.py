@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from heliograph.monitor.bulk import Run, percentiles_since, runs
-from heliograph.monitor.latency import cell_of, grew, highest_of
+from heliograph.monitor.latency import cell_of, highest_of
 from heliograph.monitor.model import Histogram
+from heliograph.monitor.sparse import grown
 
 __all__ = [
     "BOUNDS_NS",
@@ -57,9 +58,8 @@ def same_layout(one: Histogram, other: Histogram) -> bool:
 
 def since(newer: Histogram, older: Histogram | None) -> Histogram:
     """Return the values counted since `older`; all values when the histogram restarted in between."""
-    if older is None or not same_layout(newer, older) or not grew(newer, older):
-        return newer
-    return newer.minus(older)
+    found = grown(newer, older)
+    return newer if found is None else found
 
 
 def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> list[tuple[str, int]]:

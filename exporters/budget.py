@@ -24,10 +24,10 @@ from heliograph.exporters.items import Item, Key, combined
 from heliograph.exporters.selection import EVERYTHING, Selection
 from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.blame import Blame
-from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.rates import counters
 from heliograph.monitor.records import gathered
+from heliograph.monitor.sparse import merged
 
 __all__ = ["OTHER", "Budget", "Share", "joined_series", "series_of"]
 

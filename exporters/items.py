@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Statistic
 from heliograph.exporters.buckets import same_layout
-from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.sparse import merged
 
 __all__ = ["RUNNING", "Item", "Key", "Node", "combined", "items", "nodes"]
 

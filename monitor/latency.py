@@ -11,7 +11,7 @@ The layout is that of HdrHistogram for any number of significant digits. A bucke
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -35,7 +35,6 @@ __all__ = [
     "lower_bounds",
     "maximum",
     "mean",
-    "merged",
     "minimum",
     "never_lost",
     "percentile",
@@ -207,35 +206,6 @@ def jitter(histogram: Histogram) -> int:
     """Return p99.9 - p50, ns."""
     high, middle = percentiles(histogram, [0.999, 0.5])
     return high - middle
-
-
-def merged(histograms: Iterable[Histogram]) -> Histogram | None:
-    """Merge all values of histograms of one layout into one histogram; None when there is no histogram.
-
-    Raises:
-        ValueError: The layouts differ.
-    """
-    found = list(histograms)
-    if not found:
-        return None
-    first = found[0]
-    if any((h.digits, h.lowest, h.highest) != (first.digits, first.lowest, first.highest) for h in found):
-        raise ValueError("histograms of different layouts cannot be added")
-    if len(found) == 1:
-        return first
-    total = np.zeros(first.size, np.uint64)
-    for histogram in found:
-        cells, counts = histogram.filled()
-        total[cells] += counts
-    return Histogram(
-        counts=total,
-        lowest=first.lowest,
-        highest=first.highest,
-        digits=first.digits,
-        above=sum(h.above for h in found),
-        negative=sum(h.negative for h in found),
-        total_ns=sum(h.total_ns for h in found),
-    )
 
 
 def grew(newer: Histogram, older: Histogram) -> bool:

@@ -7,14 +7,16 @@ cells is built only on request, for the caller. Percentiles, differences and sum
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from heliograph.monitor import _cells
 from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Cells, Counts, Histogram
 
-__all__ = ["Form", "SparseHistogram", "added", "changed", "sparse_cells"]
+__all__ = ["Form", "SparseHistogram", "added", "changed", "grown", "merged", "sparse_cells"]
 
 
 class Form(NamedTuple):
@@ -161,3 +163,50 @@ def added(before: tuple[Cells, Counts], change: tuple[Cells, Counts]) -> tuple[C
         return both, sums
     kept = np.flatnonzero(sums)
     return both[kept], sums[kept]
+
+
+def grown(now: Histogram, older: Histogram | None) -> Histogram | None:
+    """Return the values recorded since `older`, all if it is None; None when a count fell or the layouts differ."""
+    if older is None:
+        return now
+    if _layout(now) != _layout(older):
+        return None
+    found = _cells.grown(*now.filled(), *older.filled())
+    if found is None:
+        return None
+    above, negative, total_ns = now.above - older.above, now.negative - older.negative, now.total_ns - older.total_ns
+    return SparseHistogram(_form(now), *_arrays(found), above, negative, total_ns)
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram | None:
+    """Merge all values of histograms of one layout into one histogram; None when there is no histogram.
+
+    Raises:
+        ValueError: The layouts differ.
+    """
+    found = list(histograms)
+    if len(found) < 2:
+        return found[0] if found else None
+    first = found[0]
+    if any(_layout(one) != _layout(first) for one in found):
+        raise ValueError("histograms of different layouts cannot be added")
+    return SparseHistogram(
+        _form(first),
+        *_arrays(_cells.total([one.filled() for one in found], first.size)),
+        sum(one.above for one in found),
+        sum(one.negative for one in found),
+        sum(one.total_ns for one in found),
+    )
+
+
+def _layout(histogram: Histogram) -> tuple[int, int, int]:
+    return histogram.digits, histogram.lowest, histogram.highest
+
+
+def _form(histogram: Histogram) -> Form:
+    return Form(*_layout(histogram), histogram.size)
+
+
+def _arrays(found: tuple[bytes, bytes]) -> tuple[Cells, Counts]:
+    """Positions and contents from the C module as read-only arrays."""
+    return np.frombuffer(found[0], np.int64), np.frombuffer(found[1], np.uint64)

@@ -23,9 +23,10 @@ from heliograph.monitor.fleet import receivers
 from heliograph.monitor.hosts import HostRow
 from heliograph.monitor.joined import Receivers
 from heliograph.monitor.joining import Interval
-from heliograph.monitor.latency import grew, percentiles
-from heliograph.monitor.latency import merged as all_of
+from heliograph.monitor.latency import percentiles
 from heliograph.monitor.model import Histogram, ObjectState, Snapshot
+from heliograph.monitor.sparse import grown
+from heliograph.monitor.sparse import merged as all_of
 
 __all__ = ["EVERYTHING", "HISTOGRAMS", "QUANTILES", "Cells", "Group", "Point", "Shift", "around", "merged", "point"]
 
@@ -215,8 +216,8 @@ def _latency(rows: Receivers, name: str) -> dict[Group, Histogram]:
         now = item.histograms.get(name) if item.histograms else None
         if now is None or old is None:
             continue
-        interval = _interval(now, old.histograms.get(name))
-        if interval is None:
+        interval = grown(now, old.histograms.get(name))
+        if interval is None or not interval.filled()[0].size:  # counts that fell are a fault of the engine
             continue
         for group in _groups(instance.name, item.labels["topic"]):
             if _alike(parts := found[group], interval):
@@ -265,14 +266,6 @@ def _alike(parts: Sequence[Histogram], other: Histogram) -> bool:
         other.lowest,
         other.highest,
     )
-
-
-def _interval(now: Histogram, older: Histogram | None) -> Histogram | None:
-    """Return the values since `older`; None when there are none, or when counts fell, an engine fault."""
-    if older is not None and (older.size != now.size or not grew(now, older)):
-        return None
-    interval = now.minus(older)
-    return interval if interval.filled()[0].size else None
 
 
 def _sparse(histogram: Histogram) -> Cells:

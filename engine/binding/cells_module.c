@@ -1,5 +1,5 @@
-/* heliograph.monitor._cells: the cells of a histogram in a segment that are not 0; nothing of the
- * engine (docs/segment.md 4).
+/* heliograph.monitor._cells: the cells of a histogram that are not 0: read from a segment
+ * (docs/segment.md 4), subtracted and added; nothing of the engine.
  *
  * A histogram has 27,648 cells, of which a few hundred are filled.  Its head says which parts of
  * 512 cells have ever counted; only those are read, in pieces that stay in the first cache. */
@@ -172,9 +172,169 @@ static PyObject *read_cells(PyObject *module, PyObject *args) {
     return result;
 }
 
+/* The filled cells of a histogram that Python holds: positions in rising order, and contents. */
+typedef struct filled {
+    Py_buffer cells, counts;
+    const int64_t *positions;
+    const uint64_t *contents;
+    size_t count;
+} filled;
+
+static void let_go(filled *one) {
+    PyBuffer_Release(&one->cells);
+    PyBuffer_Release(&one->counts);
+}
+
+static int hold(filled *one, PyObject *cells, PyObject *counts) {
+    *one = (filled){0};
+    if (PyObject_GetBuffer(cells, &one->cells, PyBUF_C_CONTIGUOUS) != 0 ||
+        PyObject_GetBuffer(counts, &one->counts, PyBUF_C_CONTIGUOUS) != 0) {
+        let_go(one);
+        return -1;
+    }
+    if (one->cells.len != one->counts.len || one->cells.len % 8 != 0) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes of positions for %zd bytes of contents",
+                     one->cells.len, one->counts.len);
+        let_go(one);
+        return -1;
+    }
+    one->positions = one->cells.buf;
+    one->contents = one->counts.buf;
+    one->count = (size_t)one->cells.len / 8;
+    return 0;
+}
+
+/* Lists what has been added to `before`, for which there is room; returns 0 where a count fell. */
+static int list_growth(const filled *now, const filled *before, listing *into) {
+    size_t at = 0;
+    for (size_t n = 0; n < now->count; n++) {
+        const int64_t cell = now->positions[n];
+        uint64_t more = now->contents[n];
+        if (at < before->count && before->positions[at] < cell) {
+            return 0; /* a filled cell is empty now */
+        }
+        if (at < before->count && before->positions[at] == cell) {
+            const uint64_t old = before->contents[at++];
+            if (more < old) {
+                return 0;
+            }
+            more -= old;
+        }
+        if (more != 0) {
+            into->positions[into->count] = cell;
+            into->contents[into->count++] = more;
+        }
+    }
+    return at == before->count;
+}
+
+static PyObject *pair_of(const listing *found) {
+    const Py_ssize_t size = (Py_ssize_t)(8 * found->count);
+    return Py_BuildValue("(NN)", PyBytes_FromStringAndSize((char *)found->positions, size),
+                         PyBytes_FromStringAndSize((char *)found->contents, size));
+}
+
+static PyObject *grown(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *objects[4], *result = NULL;
+    filled now, before;
+    listing found = {0};
+    if (!PyArg_ParseTuple(args, "OOOO:grown", &objects[0], &objects[1], &objects[2], &objects[3]) ||
+        hold(&now, objects[0], objects[1]) != 0) {
+        return NULL;
+    }
+    if (hold(&before, objects[2], objects[3]) != 0) {
+        let_go(&now);
+        return NULL;
+    }
+    if (reserve(&found, now.count) != DONE) {
+        PyErr_NoMemory();
+    } else {
+        result = list_growth(&now, &before, &found) ? pair_of(&found) : Py_NewRef(Py_None);
+    }
+    PyMem_RawFree(found.positions);
+    PyMem_RawFree(found.contents);
+    let_go(&before);
+    let_go(&now);
+    return result;
+}
+
+/* Adds the cells of a part to the sums of all cells; returns 0 where a position is not among them. */
+static int add(const filled *part, uint64_t *sums, size_t size) {
+    for (size_t n = 0; n < part->count; n++) {
+        if ((uint64_t)part->positions[n] >= size) {
+            PyErr_Format(PyExc_ValueError, "there is no cell %lld among %zu",
+                         (long long)part->positions[n], size);
+            return 0;
+        }
+        sums[part->positions[n]] += part->contents[n];
+    }
+    return 1;
+}
+
+/* Adds a sequence of pairs of positions and contents to the sums; returns 0 after an error. */
+static int add_all(PyObject *parts, uint64_t *sums, size_t size) {
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(parts);
+    for (Py_ssize_t n = 0; n < count; n++) {
+        PyObject *cells, *counts;
+        filled part;
+        if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(parts, n), "OO", &cells, &counts) ||
+            hold(&part, cells, counts) != 0) {
+            return 0;
+        }
+        const int is_added = add(&part, sums, size);
+        let_go(&part);
+        if (!is_added) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static PyObject *total(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *given, *result = NULL;
+    Py_ssize_t cells;
+    listing found = {0};
+    if (!PyArg_ParseTuple(args, "On:total", &given, &cells)) {
+        return NULL;
+    }
+    if (cells < 1) {
+        return PyErr_Format(PyExc_ValueError, "a histogram of %zd cells", cells);
+    }
+    PyObject *parts = PySequence_Fast(given, "the parts are not a sequence");
+    if (!parts) {
+        return NULL;
+    }
+    const size_t whole = ((size_t)cells + STEP - 1) / STEP * STEP;
+    uint64_t *sums = PyMem_RawCalloc(whole, sizeof *sums);
+    if (!sums) {
+        PyErr_NoMemory();
+    } else if (add_all(parts, sums, (size_t)cells)) {
+        size_t used = 0;
+        for (size_t n = 0; n < whole; n++) {
+            used += sums[n] != 0;
+        }
+        if (reserve(&found, used + STEP) == DONE) {
+            list((char *)sums, whole, 0, 0, &found);
+            result = pair_of(&found);
+        } else {
+            PyErr_NoMemory();
+        }
+    }
+    PyMem_RawFree(sums);
+    PyMem_RawFree(found.positions);
+    PyMem_RawFree(found.contents);
+    Py_DECREF(parts);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"read", read_cells, METH_VARARGS,
      "read(file, offset, cells, swapped, known): the cells of a histogram that are not 0."},
+    {"grown", grown, METH_VARARGS,
+     "grown(cells, counts, older_cells, older_counts): what was added; None: a count fell."},
+    {"total", total, METH_VARARGS, "total(parts, cells): the sum of pairs of positions and contents."},
     {NULL, NULL, 0, NULL},
 };
 

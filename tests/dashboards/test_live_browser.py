@@ -107,7 +107,7 @@ for (const region of document.querySelectorAll('[aria-live], [role=status]')) {
 """
 """Texts that a screen reader announces: those of live regions whose content has changed."""
 LINES = """
-const chart = document.querySelector('#lab-spectrum .js-plotly-plot');
+const chart = document.getElementById('lab-spectrum');
 return chart && chart.data ? chart.data.map(trace => trace.name) : [];
 """
 

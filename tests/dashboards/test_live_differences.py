@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -233,9 +234,11 @@ return arguments[0].map(([before, operations]) => {
 });
 """
 CHARTS = """
-return arguments[0].map(id => (document.querySelector('#' + id + ' .js-plotly-plot')?.data ?? []).map(
+return arguments[0].map(id => (document.getElementById(id)?.data ?? []).map(
   trace => [trace.name, Array.from(trace.x), Array.from(trace.y)]));
 """
+PRINTED = "window.dispatchEvent(new Event('beforeprint'));" + CHARTS
+"""A page that is printed shows the newest of all charts, also of those that wait for their turn."""
 
 
 def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Fleet, driver: Any) -> None:
@@ -260,7 +263,7 @@ def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Flee
             show(step)
             newest = plain(harmless(parts(store.view, Choice())))
             wanted = [[[line["name"], line["x"], line["y"]] for line in newest[name]["data"]] for name in graphs]
-            until(lambda wanted=wanted: driver.execute_script(CHARTS, graphs) == wanted, f"the charts of view {step}")
+            until(lambda wanted=wanted: driver.execute_script(PRINTED, graphs) == wanted, f"the charts of view {step}")
             if step == 4:
                 driver.refresh()
         assert "1,008" in seen(driver, "receivers") or "4,032" in seen(driver, "receivers")
@@ -273,57 +276,95 @@ def test_charts_and_tables_in_a_browser_are_those_of_the_newest_view(fleet: Flee
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-PASSES = """
-const show = dash_clientside.heliograph.show;
-window.passes = [];
-dash_clientside.heliograph.show = () => {
-  const values = show(), outputs = dash_clientside.callback_context.outputs_list;
-  const drawn = outputs.filter((output, at) => output.property.startsWith('figure')
-                                               && values[at] !== dash_clientside.no_update);
-  if (drawn.length > 0) window.passes.push(drawn.map(output => output.id));
-  return values;
+NOTE = """
+const [milliseconds] = arguments, react = Plotly.react;
+window.charts = [];
+Plotly.react = (place, ...rest) => {
+  window.charts.push([place.id, performance.now()]);
+  const until = performance.now() + milliseconds;
+  while (performance.now() < until);
+  return react(place, ...rest);
 };
 """
-"""Notes the charts that each pass draws."""
-TAKE = "heliograph.take({before: null, drawing: 1, now: {}, parts: arguments[0]})"
+"""Notes the charts that are drawn, with the time, and makes each take longer."""
+TAKE = "window.charts = []; heliograph.take({before: null, drawing: 1, now: {}, parts: arguments[0]})"
+DRAWN = "return window.charts"
 BELOW = "return arguments[0].every(id => document.getElementById(id).getBoundingClientRect().top > innerHeight)"
 INTO_VIEW = "document.getElementById(arguments[0]).scrollIntoView({block: 'center'})"
 
 
-def test_charts_out_of_view_take_turns_and_one_that_comes_into_view_is_drawn(fleet: Fleet, driver: Any) -> None:
-    for moment in range(4):
-        view = fleet.at(moment)
-    graphs = sorted(GRAPHS)
-    figures = {name: plain(harmless(parts(view, Choice())[name])) for name in graphs}
+class Paused:
+    """The first page, paused, with the charts of one view; the test gives it others."""
 
-    def take(moment: int) -> list[list[Any]]:
-        """Give the browser figures with other values; return what the charts show then."""
-        given = {name: json.loads(json.dumps(figures[name])) for name in graphs}
-        lines = [line for figure in given.values() for line in figure["data"]]
-        for line in lines:
-            line["y"] = [moment] * len(line["y"])
-        changes = {f"{name}.figure": {"set": figure} for name, figure in given.items()}
-        driver.execute_script(TAKE, changes | {"carried.children": {"set": f"moment {moment}"}})
-        until(lambda: seen(driver, "carried") == f"moment {moment}", "a drawing of the tables")
-        return [[[line["name"], line["x"], line["y"]] for line in figure["data"]] for figure in given.values()]
-
-    def passes() -> list[list[str]]:
-        return list(driver.execute_script("return window.passes"))
-
-    driver.set_window_size(1440, 500)
-    with on_a_port(fleet.store, []) as url:
+    def __init__(self, fleet: Fleet, driver: Any, url: str, most: int | None = None) -> None:
+        self._driver = driver
+        self.graphs = sorted(GRAPHS)[:most]
+        self._figures = {name: plain(harmless(parts(fleet.store.view, Choice())[name])) for name in self.graphs}
         driver.get(url)
         until(lambda: "live" in seen(driver, "state"), "a live page")
         driver.find_element("id", "pause").click()
         until(lambda: "paused" in seen(driver, "state"), "the pause")
-        assert driver.execute_script(BELOW, graphs)
-        driver.execute_script(PASSES)
-        for moment in range(4 * len(graphs)):
-            wanted = take(moment)
-        until(lambda: {name for drawn in passes() for name in drawn} == set(graphs), "a turn of each chart")
-        assert [len(drawn) for drawn in passes()] == [1] * len(graphs)
-        late = graphs.index(passes()[0][0])
-        driver.execute_script(INTO_VIEW, graphs[late])
-        until(lambda: driver.execute_script(CHARTS, graphs)[late] == wanted[late], "the chart that came into view")
+        until(lambda: all(driver.execute_script(PRINTED, self.graphs)), "the charts")
+
+    def take(self, moment: int) -> list[list[Any]]:
+        """Give the browser charts with other values; return what they show when all are drawn."""
+        given = {name: json.loads(json.dumps(self._figures[name])) for name in self.graphs}
+        for figure in given.values():
+            for line in figure["data"]:
+                line["y"] = [moment] * len(line["y"])
+        changes = {f"{name}.figure": {"set": figure} for name, figure in given.items()}
+        self._driver.execute_script(TAKE, changes | {"carried.children": {"set": f"moment {moment}"}})
+        until(lambda: seen(self._driver, "carried") == f"moment {moment}", "a drawing of the tables")
+        return [[[line["name"], line["x"], line["y"]] for line in figure["data"]] for figure in given.values()]
+
+    @property
+    def drawn(self) -> list[str]:
+        """Return the charts that were drawn since the last `take`."""
+        return [name for name, _ in self._driver.execute_script(DRAWN)]
+
+    @property
+    def pauses_ms(self) -> list[float]:
+        """Return the times between the beginnings of two charts, since the last `take`."""
+        return [later - earlier for (_, earlier), (_, later) in pairwise(self._driver.execute_script(DRAWN))]
+
+
+@pytest.fixture
+def full(fleet: Fleet) -> Fleet:
+    for moment in range(4):
+        fleet.at(moment)
+    return fleet
+
+
+def test_charts_out_of_view_take_turns_and_one_that_comes_into_view_is_drawn(full: Fleet, driver: Any) -> None:
+    driver.set_window_size(1440, 500)
+    with on_a_port(full.store, []) as url:
+        page = Paused(full, driver, url)
+        assert driver.execute_script(BELOW, page.graphs)
+        driver.execute_script(NOTE, 0)
+        drawn = []
+        for moment in range(4 * len(page.graphs)):
+            wanted = page.take(moment)
+            drawn.append(page.drawn)
+        assert sorted(name for names in drawn for name in names) == page.graphs
+        assert max(len(names) for names in drawn) == 1
+        late = page.graphs.index(next(names[0] for names in drawn if names))
+        driver.execute_script(INTO_VIEW, page.graphs[late])
+        until(lambda: driver.execute_script(CHARTS, page.graphs)[late] == wanted[late], "the chart that came into view")
+        driver.get("about:blank")  # ends its requests
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_slow_charts_are_drawn_one_by_one_and_all_without_a_further_message(full: Fleet, driver: Any) -> None:
+    driver.set_window_size(1440, 8000)  # all charts in view
+    with on_a_port(full.store, []) as url:
+        page = Paused(full, driver, url, most=3)
+        driver.execute_script(NOTE, 60)
+        for moment in range(2):
+            wanted = page.take(moment)
+            until(
+                lambda wanted=wanted: driver.execute_script(CHARTS, page.graphs) == wanted, "the newest of each chart"
+            )
+            assert sorted(page.drawn) == page.graphs
+            assert min(page.pauses_ms) > 1000
         driver.get("about:blank")  # ends its requests
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -36,16 +36,16 @@ def test_a_shell_and_its_data_are_the_whole_page(full: Fleet, path: str) -> None
     found = shell(made(), page.prefix, page.drawn_by_browser)
     left = {item.id: item for item in found._traverse() if getattr(item, "id", None)}
     parts = json.loads(getattr(left[f"{page.prefix}stamp"], "data-parts"))
-    assert parts == {f"{name}.children": plain(whole[name].children) for name in page.drawn_by_browser if name in whole}
+    own = {name: kind for name, kind in page.drawn_by_browser.items() if name in whole}
+    assert parts == {f"{name}.{kind}": plain(getattr(whole[name], kind)) for name, kind in own.items()}
     for name in left:
-        assert getattr(left[name], "children", None) is None or name not in page.drawn_by_browser
-    assert whole.keys() - left.keys() <= {
-        inner.id for name in page.drawn_by_browser for inner in _below(whole.get(name))
-    }
+        assert getattr(left[name], "children", None) is None or name not in own
+        assert not hasattr(left[name], "figure") or name not in own
+    assert whole.keys() - left.keys() <= {inner.id for name in own for inner in _below(whole[name])}
 
 
 def _below(part: Any) -> list[Any]:
-    return [] if part is None else [item for item in part._traverse() if getattr(item, "id", None)]
+    return [item for item in part._traverse() if getattr(item, "id", None)]
 
 
 def test_a_page_shows_its_tables_before_any_message(full: Fleet, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:

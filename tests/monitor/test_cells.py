@@ -83,3 +83,52 @@ def test_an_impossible_place_is_refused(file: int, offset: int, cells: int) -> N
         _cells.read(file, offset, cells, False, None)
     with pytest.raises(OSError, match="descriptor"):
         _cells.read(-1, 0, 1, False, None)
+
+
+def arrays(filled: dict[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    cells = sorted(filled)
+    return np.array(cells, np.int64), np.array([filled[cell] for cell in cells], np.uint64)
+
+
+def cells_of(found: tuple[bytes, bytes]) -> dict[int, int]:
+    cells, counts = np.frombuffer(found[0], np.int64).tolist(), np.frombuffer(found[1], np.uint64).tolist()
+    assert cells == sorted(cells)
+    return dict(zip(cells, counts, strict=True))
+
+
+COUNTS = st.dictionaries(st.integers(0, 40), st.integers(1, 5), max_size=30)
+
+
+@given(COUNTS, COUNTS)
+def test_growth_is_the_difference_unless_a_count_fell(before: dict[int, int], more: dict[int, int]) -> None:
+    now = {cell: before.get(cell, 0) + more.get(cell, 0) for cell in before.keys() | more.keys()}
+    assert cells_of(_cells.grown(*arrays(now), *arrays(before)) or (b"", b"")) == more
+    fell = any(count > more.get(cell, 0) for cell, count in before.items())
+    assert (_cells.grown(*arrays(more), *arrays(before)) is None) == fell
+
+
+@given(st.lists(FILLED, max_size=5), st.integers(1, CELLS))
+def test_a_sum_is_that_of_numpy_modulo_2_to_64(parts: list[dict[int, int]], size: int) -> None:
+    kept = [{cell: count for cell, count in part.items() if cell < size} for part in parts]
+    wanted = sum((words_of(part, size) for part in kept), np.zeros(size, np.uint64))
+    places = np.flatnonzero(wanted)
+    assert cells_of(_cells.total([arrays(part) for part in kept], size)) == dict(
+        zip(places.tolist(), wanted[places].tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("cell", [-1, 8, 2**62])
+def test_a_cell_that_a_sum_does_not_have_is_refused(cell: int) -> None:
+    with pytest.raises(ValueError, match=rf"no cell {cell} among 8"):
+        _cells.total([arrays({cell: 1})], 8)
+
+
+def test_positions_without_contents_are_refused() -> None:
+    cells, counts = arrays({1: 1, 2: 2})
+    for calling in (
+        lambda: _cells.total([(cells, counts[:1])], 8),
+        lambda: _cells.grown(cells[:1], counts, cells, counts),
+        lambda: _cells.grown(cells, counts, cells, counts[:1]),
+    ):
+        with pytest.raises(ValueError, match="positions"):
+            calling()

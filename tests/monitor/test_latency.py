@@ -11,6 +11,7 @@ import pytest
 
 from heliograph.monitor import latency
 from heliograph.monitor.model import Histogram
+from heliograph.monitor.sparse import merged
 from tests.segments import CELLS, HIGHEST, cell_index
 
 HDR = pytest.importorskip("hdrh.histogram", reason="the hdrhistogram package is not installed").HdrHistogram
@@ -62,11 +63,11 @@ def test_histograms_of_many_nodes_are_the_histogram_of_all_their_values() -> Non
         for number, values in enumerate(nodes)
     ]
     union = _histogram([value for values in nodes for value in values])
-    merged = latency.merged(parts)
-    assert merged is not None
-    assert merged.counts.tobytes() == union.counts.tobytes()
-    assert (merged.above, merged.negative, merged.total_ns) == (55, 110, sum(map(sum, nodes)))
-    again = latency.merged([part for part in (latency.merged(parts[:4]), latency.merged(parts[4:])) if part])
+    whole = merged(parts)
+    assert whole is not None
+    assert whole.counts.tobytes() == union.counts.tobytes()
+    assert (whole.above, whole.negative, whole.total_ns) == (55, 110, sum(map(sum, nodes)))
+    again = merged([part for part in (merged(parts[:4]), merged(parts[4:])) if part])
     assert again is not None
     assert again.counts.tobytes() == union.counts.tobytes()
 
@@ -165,12 +166,12 @@ def test_jitter_is_p999_less_p50() -> None:
 
 def test_merging_adds_cells_and_never_averages() -> None:
     first, second = _values(1, 400), _values(2, 600)
-    both = latency.merged([_histogram(first), _histogram(second)])
+    both = merged([_histogram(first), _histogram(second)])
     assert both is not None
     assert np.array_equal(both.counts, _histogram(first + second).counts)
-    assert latency.merged([]) is None
+    assert merged([]) is None
     with pytest.raises(ValueError):
-        latency.merged([_histogram(first), _histogram([5], 2)])
+        merged([_histogram(first), _histogram([5], 2)])
 
 
 def test_an_interval_is_the_difference_of_two_readings() -> None:
