@@ -6,6 +6,7 @@ are those of `monitor/faults.py`. Serious faults come first; among them storms, 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -105,6 +106,19 @@ def verdict(view: View, status: Status) -> Verdict:
         )
     if status.service is Service.STALE:
         return _plain("watch", _OLD, status.reason)
+    for known, said in tuple(_said):
+        if known is view:
+            return said
+    said = _judged(view)
+    _said.append((view, said))
+    return said
+
+
+_said: deque[tuple[View, Verdict]] = deque(maxlen=1)
+"""The newest verdict: each browser gets it with each message, and a view may have a hundred thousand receivers."""
+
+
+def _judged(view: View) -> Verdict:
     bad = troubled(view.rows)
     gone = [row for row in view.instances if row.health in {Health.DEAD, Health.DAMAGED, Health.STALE}]
     silent = [row for row in gone if row.name not in {item.instance for item in bad}]
