@@ -29,7 +29,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["Difference", "difference", "plain"]
+__all__ = ["OF_CLASS", "Difference", "difference", "of_component", "plain"]
 
 Difference = Mapping[str, Any]
 
@@ -40,10 +40,15 @@ _Path = tuple[str | int, ...]
 _Operations = list[list[Any]]
 _NUMBERS: Final = frozenset({float, int, type(None)})
 _WORDS: Final = frozenset({str, int, type(None)})
-_OF_CLASS: Final = frozenset(
+OF_CLASS: Final = frozenset(
     {"_prop_names", "_valid_wildcard_attributes", "available_properties", "available_wildcard_properties"}
 )
 """Attributes of each component of Dash that are no properties of its element."""
+
+
+def of_component(component: Any, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return a component as the browser gets it, with properties that are JSON values."""
+    return {"props": properties, "type": component._type, "namespace": component._namespace}
 
 
 def plain(part: Any) -> Any:
@@ -68,9 +73,9 @@ def plain(part: Any) -> Any:
     if isinstance(part, dict):
         return {name: item if type(item) is str else plain(item) for name, item in part.items()}
     if hasattr(part, "_prop_names"):  # much faster than its to_plotly_json, which looks for each property it may have
-        own = [(name, item) for name, item in vars(part).items() if name not in _OF_CLASS]
+        own = [(name, item) for name, item in vars(part).items() if name not in OF_CLASS]
         properties = {name: item if type(item) is str else plain(item) for name, item in own}
-        return {"props": properties, "type": part._type, "namespace": part._namespace}
+        return of_component(part, properties)
     if isinstance(part, Mapping):
         return {name: plain(item) for name, item in part.items()}
     if hasattr(part, "to_plotly_json"):

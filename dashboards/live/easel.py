@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from heliograph.dashboards.live.differences import Difference, difference, plain
-from heliograph.dashboards.live.pages.parts import harmless
+from heliograph.dashboards.live.differences import Difference, difference
+from heliograph.dashboards.live.pages.parts import as_sent
 from heliograph.dashboards.live.store import View
 
 __all__ = ["Drawing", "Easel", "Update"]
@@ -81,7 +81,7 @@ class Easel(Generic[_Choice]):
         with self._lock:
             done = self._newest.get(choice)
             if done is None or done.sequence < view.sequence:
-                parts = plain(harmless(self._draw(view, choice)))
+                parts = as_sent(self._draw(view, choice))
                 done = Drawing(secrets.randbits(52), view.sequence, parts)  # an integer in the browser too
                 self._newest[choice] = done
                 self._shown[done.number] = done

@@ -20,10 +20,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from heliograph.dashboards.live.differences import plain
 from heliograph.dashboards.live.easel import Easel
 from heliograph.dashboards.live.pages.head import stamp, taken
-from heliograph.dashboards.live.pages.parts import harmless
+from heliograph.dashboards.live.pages.parts import as_sent
 from heliograph.dashboards.live.store import Status, Store, View, status_of
 
 __all__ = ["Followed", "Message", "Updates", "Values"]
@@ -119,7 +118,7 @@ class Updates:
         present = {f"{page.prefix}taken.children": taken(view), **page.present(view, status, state)}
         head = {
             "stamp": state,
-            "now": plain(harmless(present)),
+            "now": as_sent(present),
             "drawing": drawing.number,
             "before": update.before,
         }

@@ -54,6 +54,8 @@ def outside(text: str, output: Output = Output.TEXT, most: int | None = MOST) ->
     shown = text if text.isprintable() else "".join(char if char.isprintable() else _REPLACED for char in text)
     if most is not None and len(shown) > most:
         shown = shown[: most - 1] + "…"
+    if output is Output.TEXT:
+        return shown
     match output:
         case Output.HTML:
             return escape(shown, quote=True)

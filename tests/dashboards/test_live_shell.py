@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from dash import html
 
 from heliograph.dashboards.live.app import create, followed, page_at
 from heliograph.dashboards.live.differences import plain
+from heliograph.dashboards.live.pages.parts import as_sent, harmless
 from heliograph.dashboards.live.pages.shell import shell
 from heliograph.dashboards.live.recordings import Shelf
 from heliograph.dashboards.live.updates import Message, Updates
@@ -46,6 +48,20 @@ def test_a_shell_and_its_data_are_the_whole_page(full: Fleet, path: str) -> None
 
 def _below(part: Any) -> list[Any]:
     return [item for item in part._traverse() if getattr(item, "id", None)]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_what_is_sent_is_the_harmless_page_in_plain(full: Fleet, path: str) -> None:
+    def parts() -> Any:
+        page = PAGES[path]
+        return page.draw(full.store.view, page.choose(full.store.view, {}))
+
+    before = plain(parts())
+    found = as_sent(given := parts())
+    assert plain(given) == before, "the parts were changed"
+    assert json.dumps(found) == json.dumps(plain(harmless(parts())))
+    hostile = html.Div(["a\u202eb", {"label": "c\u200bd", "value": "e\u200bf"}], title="g\x1bh", id="i\u200bj")
+    assert as_sent(hostile) == plain(harmless(hostile)) != plain(html.Div(["a\u202eb"]))
 
 
 def test_a_page_shows_its_tables_before_any_message(full: Fleet, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:

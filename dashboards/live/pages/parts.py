@@ -9,12 +9,14 @@ from urllib.parse import quote, urlencode
 from dash import dcc
 from dash.development.base_component import Component
 
+from heliograph.dashboards.live.differences import OF_CLASS, of_component, plain
 from heliograph.dashboards.live.pages.elements import html
 from heliograph.dashboards.words import Word
 from heliograph.engine.catalogue.outside import outside
 
 __all__ = [
     "address",
+    "as_sent",
     "badge",
     "card",
     "cell",
@@ -212,3 +214,25 @@ def harmless(found: Any) -> Any:
         if isinstance(options := own.get("options"), list):
             own["options"] = harmless(options)
     return found
+
+
+def as_sent(part: Any) -> Any:
+    """Return what `plain(harmless(part))` does, in one walk and without a change of the part.
+
+    Raises:
+        TypeError: A value is not one of JSON, a component or a figure.
+    """
+    if isinstance(part, str):
+        return outside(part)
+    if isinstance(part, Component):
+        own = ((name, item) for name, item in vars(part).items() if name not in OF_CLASS)
+        return of_component(part, {name: as_sent(item) if _is_shown(name, item) else plain(item) for name, item in own})
+    if isinstance(part, Mapping):
+        return {name: plain(item) if name == "value" else as_sent(item) for name, item in part.items()}
+    if isinstance(part, list | tuple):
+        return [as_sent(item) for item in part]
+    return plain(part)
+
+
+def _is_shown(name: str, item: Any) -> bool:
+    return name in _SHOWN or (name == "options" and isinstance(item, list))
