@@ -334,7 +334,8 @@ static PyMethodDef functions[] = {
      "read(file, offset, cells, swapped, known): the cells of a histogram that are not 0."},
     {"grown", grown, METH_VARARGS,
      "grown(cells, counts, older_cells, older_counts): what was added; None: a count fell."},
-    {"total", total, METH_VARARGS, "total(parts, cells): the sum of pairs of positions and contents."},
+    {"total", total, METH_VARARGS,
+     "total(parts, cells): the sum of pairs of positions and contents."},
     {NULL, NULL, 0, NULL},
 };
 
