@@ -24,9 +24,10 @@ from typing import Self
 
 from children import Child
 
-from heliograph.monitor.latency import merged, percentile
+from heliograph.monitor.latency import percentile
 from heliograph.monitor.model import Event, Histogram, Snapshot
 from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.sparse import merged
 
 __all__ = ["PAUSE", "Mode", "Story", "Telling"]
 
