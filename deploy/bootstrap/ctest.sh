@@ -12,6 +12,13 @@ sh "$here/native.sh" "$@"
 echo "C tests in $1${2:+ with sanitizers $2}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}"
+
+# Programs that a test kills leave their segments behind: not among those of this host.
+segments=$(mktemp -d /dev/shm/heliograph-tests-XXXXXX)
+trap 'rm -rf "$segments"' EXIT
+trap 'exit 130' INT TERM
+export HELIOGRAPH_SEGMENT_DIR="$segments"
+
 run() {
     ctest --test-dir "$tree" --output-on-failure --no-tests=error --timeout 600 "$@"
 }

@@ -91,8 +91,10 @@
   /* The figures that are held, by the ids of their charts. */
   function figures() {
     var found = {};
-    Object.keys(held).filter(isChart).forEach(function (part) {
-      found[part.slice(0, -CHART.length)] = held[part];
+    Object.keys(held).forEach(function (part) {
+      if (isChart(part) && held[part]) {
+        found[part.slice(0, -CHART.length)] = held[part];
+      }
     });
     return found;
   }
