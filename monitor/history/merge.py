@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
-from heliograph.monitor.history.files import Broken, Unit, read_unit, scan
+from heliograph.monitor.history.files import UNREADABLE, Broken, Unit, first_line, read_in_steps, scan
 from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTILES, SERIES, arrow_schema
 
@@ -256,9 +256,25 @@ class Merger:
             self._gathered.append((path, pa.Table.from_batches([batch])))
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
-            if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
-                self._merge_gathered()
-                self._compact()
+            self._bound()
+
+    def add_all(self, tables: Iterable[pa.Table], path: str = "") -> None:
+        """Merge the tables of a file; none of them if the iteration raises. Files of any size take the same memory."""
+        of_file = Merger(self._period)
+        for table in tables:
+            of_file.add(table, path)
+        self._refused.update(of_file._refused)
+        self._gathered += of_file._gathered
+        self._rows += of_file._rows
+        self._bytes += of_file._bytes
+        self._parts += of_file._parts
+        self._bound()
+
+    def _bound(self) -> None:
+        """Merge what was gathered when it is enough."""
+        if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
+            self._merge_gathered()
+        self._compact()
 
     def _compact(self) -> None:
         if len(self._parts) > 1 and sum(part.nbytes for part in self._parts) > self._limit:
@@ -310,12 +326,11 @@ def merge_units(
     merger = Merger(period)
     problems: list[tuple[Broken, int]] = []
     for unit in units:
-        for path, found in read_unit(unit.paths):
-            if isinstance(found, Broken):
-                problems.append((found, 0))
-            else:
-                merger.add(found, path)
-            del found  # before the next file is read
+        for path, tables in read_in_steps(unit.paths):
+            try:
+                merger.add_all(tables, path)
+            except UNREADABLE as error:
+                problems.append((Broken(path, first_line(error)), 0))
         if progress is not None:
             progress(unit)
     return merger.partial(), problems + merger.problems
