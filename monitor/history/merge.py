@@ -267,14 +267,16 @@ class Merger:
         self._gathered += of_file._gathered
         self._rows += of_file._rows
         self._bytes += of_file._bytes
-        self._parts += of_file._parts
         self._bound()
+        if of_file._parts:
+            self._parts += of_file._parts
+            self._compact()
 
     def _bound(self) -> None:
         """Merge what was gathered when it is enough."""
         if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
             self._merge_gathered()
-        self._compact()
+            self._compact()
 
     def _compact(self) -> None:
         if len(self._parts) > 1 and sum(part.nbytes for part in self._parts) > self._limit:

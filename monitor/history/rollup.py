@@ -279,6 +279,8 @@ def _new_numbers(table: pa.Table) -> dict[int, dict[str, Ranges]]:
     code = _integers(pa.chunked_array([source.indices]))
     seq = _integers(table["seq"])
     names = source.dictionary.to_pylist()
+    if len(names) == 1 and begins.min() == begins.max():  # nearly all files
+        return {int(begins[0]): {names[0]: ranges_of(seq)}}
     result: dict[int, dict[str, Ranges]] = {}
     for begin, index in np.unique(np.stack((begins, code)), axis=1).T.tolist():
         result.setdefault(begin, {})[names[index]] = ranges_of(seq[(begins == begin) & (code == index)])
