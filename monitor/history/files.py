@@ -21,7 +21,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -372,24 +371,25 @@ def read_in_steps(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[pa.Table
 def _steps(path: str, seen: set[tuple[str, int]], *, alone: bool) -> Iterator[pa.Table]:
     """Yield the rows not seen before; keeps their keys unless no other file can repeat them."""
     file = _parquet(path)
+    tables: Iterator[pa.Table]
     if file.metadata.num_rows <= _BATCH_ROWS:
-        tables = iter([_rows(file, SPOOL)])
-        keys = None
+        keys = _rows(file, SPOOL)
+        tables = iter([keys])
     else:
+        keys = normalized(file.read(["source", "seq"], use_threads=False), _KEYS)
         tables = (normalized(pa.Table.from_batches([batch], file.schema_arrow), SPOOL) for batch in _batches(file))
-        keys = normalized(file.read(["source", "seq"], use_threads=False), _KEYS) if alone else None
+    if alone and _is_unique(keys):
+        yield from tables
+        return
     own: set[tuple[str, int]] = set()
     for table in tables:
-        if alone and _is_unique(table if keys is None else keys):
-            yield table
-            yield from tables
-            return
         yield _unseen(table, seen, own)
     seen |= own  # only now: the rows of a damaged file are dropped
 
 
 def _is_unique(keys: pa.Table) -> bool:
-    if bool((np.diff(keys["seq"].to_numpy()) > 0).all()):  # as exporters number them
+    seq = keys["seq"].to_numpy()
+    if bool((seq[1:] > seq[:-1]).all()):  # as exporters number them
         return True
     groups = keys.select(["source", "seq"]).group_by(["source", "seq"], use_threads=False).aggregate([])
     return bool(groups.num_rows == keys.num_rows)

@@ -258,18 +258,22 @@ class Merger:
             self._bytes += batch.nbytes
             self._bound()
 
-    def add_all(self, tables: Iterable[pa.Table], path: str = "") -> None:
-        """Merge the tables of a file; none of them if the iteration raises. Files of any size take the same memory."""
-        of_file = Merger(self._period)
+    def of_file(self, tables: Iterable[pa.Table], path: str) -> Merger:
+        """Return a merger of the tables of a file, for `take`. If the iteration raises, none of them count."""
+        result = Merger(self._period)
         for table in tables:
-            of_file.add(table, path)
-        self._refused.update(of_file._refused)
-        self._gathered += of_file._gathered
-        self._rows += of_file._rows
-        self._bytes += of_file._bytes
+            result.add(table, path)
+        return result
+
+    def take(self, other: Merger) -> None:
+        """Take over what another merger of the same period has."""
+        self._refused.update(other._refused)
+        self._gathered += other._gathered
+        self._rows += other._rows
+        self._bytes += other._bytes
         self._bound()
-        if of_file._parts:
-            self._parts += of_file._parts
+        if other._parts:
+            self._parts += other._parts
             self._compact()
 
     def _bound(self) -> None:
@@ -330,9 +334,11 @@ def merge_units(
     for unit in units:
         for path, tables in read_in_steps(unit.paths):
             try:
-                merger.add_all(tables, path)
+                of_file = merger.of_file(tables, path)
             except UNREADABLE as error:
                 problems.append((Broken(path, first_line(error)), 0))
+            else:
+                merger.take(of_file)
         if progress is not None:
             progress(unit)
     return merger.partial(), problems + merger.problems

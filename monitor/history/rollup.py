@@ -215,11 +215,12 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
         for path, tables in read_in_steps(job.unit.paths):
             notes = _FileNotes()
             try:
-                merger.add_all((notes.fresh(table, job) for table in tables), path)
+                of_file = merger.of_file((notes.fresh(table, job) for table in tables), path)
             except UNREADABLE as error:
                 found.problems.append((_seen_from(Broken(path, first_line(error)), host), 0))
-                continue
-            found.add(notes.found(path))
+            else:
+                merger.take(of_file)
+                found.add(notes.found(path))
     part = merger.partial()
     found.problems += merger.problems
     return part, found
