@@ -119,8 +119,8 @@ soak-live: bootstrap ## memory of the live page and of a browser over time; refr
 	@$(PY) -m tests.bench.live_soak --seconds $(or $(SECONDS),1800)
 
 .PHONY: bench-history
-bench-history: bootstrap ## speed and memory of the latency history beside pyarrow and DuckDB; refreshes RESULTS.md (INTERVALS=50000 PAIRS=3)
-	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --pairs $(or $(PAIRS),3)
+bench-history: bootstrap ## speed and memory of the latency history beside pyarrow and DuckDB; refreshes RESULTS.md (INTERVALS=50000 SPARK=1000000 PAIRS=3)
+	@$(PY) -m tests.bench.history --rows $(or $(INTERVALS),50000) --spark-rows $(or $(SPARK),1000000) --pairs $(or $(PAIRS),3)
 
 .PHONY: bench-store
 bench-store: bootstrap ## speed of message stores: kept, served, stable, started again; refreshes RESULTS.md (PAIRS=3; SECTION=store or stores)

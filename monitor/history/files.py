@@ -31,6 +31,7 @@ from heliograph.monitor.history.schema import HISTORY, SPOOL, Column, LatencyInt
 from heliograph.monitor.history.writes import put, sync_folder
 
 __all__ = [
+    "UNREADABLE",
     "Broken",
     "Scan",
     "Unit",
@@ -38,6 +39,7 @@ __all__ = [
     "no_spool",
     "normalized",
     "parquet_files",
+    "read_in_steps",
     "read_table",
     "read_unit",
     "remove_leftovers",
@@ -283,9 +285,7 @@ def _spans(metadata: pq.FileMetaData, path: Place) -> tuple[Span, ...]:
 
 
 def _spans_of_rows(path: Place) -> tuple[Span, ...]:
-    columns = normalized(
-        pq.ParquetFile(opened(path), page_checksum_verification=True).read(columns=["source", "seq"]), _KEYS
-    )
+    columns = normalized(_parquet(path).read(["source", "seq"]), _KEYS)
     by_source = columns.group_by("source", use_threads=False).aggregate([("seq", "min"), ("seq", "max")])
     return tuple(sorted((row["source"], row["seq_min"], row["seq_max"]) for row in by_source.to_pylist()))
 
@@ -344,31 +344,63 @@ def _units(files: Sequence[_File]) -> Iterator[Unit]:
         )
 
 
+UNREADABLE = (OSError, pa.ArrowException, ValueError)
+"""Errors of a damaged or missing file."""
+
+
 def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
     """Yield the rows of each file of a unit, every (source, seq) once; `Broken` for an unreadable file."""
+    for path, tables in read_in_steps(paths):
+        try:
+            yield path, pa.concat_tables([arrow_schema(SPOOL).empty_table(), *tables])
+        except UNREADABLE as error:
+            yield path, Broken(path, first_line(error))
+
+
+def read_in_steps(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[pa.Table]]]:
+    """Yield the rows of each file of a unit, every (source, seq) once, some thousand at a time.
+
+    So a large file needs the memory of a few rows. The tables of a file raise `UNREADABLE` where it is damaged; the
+    caller must then drop those that it took before. They must be used up before the next file is asked for.
+    """
     seen: set[tuple[str, int]] = set()
     for path in paths:
-        yield path, _read_once(path, seen, alone=len(paths) == 1)
+        yield path, _steps(path, seen, alone=len(paths) == 1)
 
 
-def _read_once(path: str, seen: set[tuple[str, int]], *, alone: bool) -> pa.Table | Broken:
-    try:
-        table = read_table(path, SPOOL)
-    except (OSError, pa.ArrowException, ValueError) as error:
-        return Broken(path, first_line(error))
-    return _first_time(table, seen, alone=alone)
+def _steps(path: str, seen: set[tuple[str, int]], *, alone: bool) -> Iterator[pa.Table]:
+    """Yield the rows not seen before; keeps their keys unless no other file can repeat them."""
+    file = _parquet(path)
+    tables: Iterator[pa.Table]
+    if file.metadata.num_rows <= _BATCH_ROWS:
+        keys = _rows(file, SPOOL)
+        tables = iter([keys])
+    else:
+        keys = normalized(file.read(["source", "seq"], use_threads=False), _KEYS)
+        tables = (normalized(pa.Table.from_batches([batch], file.schema_arrow), SPOOL) for batch in _batches(file))
+    if alone and _is_unique(keys):
+        yield from tables
+        return
+    own: set[tuple[str, int]] = set()
+    for table in tables:
+        yield _unseen(table, seen, own)
+    seen |= own  # only now: the rows of a damaged file are dropped
 
 
-def _first_time(table: pa.Table, seen: set[tuple[str, int]], *, alone: bool) -> pa.Table:
-    """Return the rows not seen before; keeps their keys unless no other file can repeat them."""
-    keys = table.select(["source", "seq"])
-    if alone and keys.group_by(["source", "seq"], use_threads=False).aggregate([]).num_rows == table.num_rows:
-        return table
+def _is_unique(keys: pa.Table) -> bool:
+    seq = keys["seq"].to_numpy()
+    if bool((seq[1:] > seq[:-1]).all()):  # as exporters number them
+        return True
+    groups = keys.select(["source", "seq"]).group_by(["source", "seq"], use_threads=False).aggregate([])
+    return bool(groups.num_rows == keys.num_rows)
+
+
+def _unseen(table: pa.Table, seen: set[tuple[str, int]], own: set[tuple[str, int]]) -> pa.Table:
     mask = []
-    for key in zip(keys["source"].to_pylist(), keys["seq"].to_pylist(), strict=True):
-        mask.append(key not in seen)
-        seen.add(key)
-    return table.filter(pa.array(mask))
+    for key in zip(table["source"].to_pylist(), table["seq"].to_pylist(), strict=True):
+        mask.append(key not in seen and key not in own)
+        own.add(key)
+    return table.filter(pa.array(mask, pa.bool_()))
 
 
 def read_table(path: str | Place, columns: tuple[Column, ...]) -> pa.Table:
@@ -378,9 +410,19 @@ def read_table(path: str | Place, columns: tuple[Column, ...]) -> pa.Table:
         OSError: The file is missing or cannot be read.
         ValueError: The file is damaged (`pyarrow.ArrowException` is one of its kinds), or its columns are unfit.
     """
-    file = pq.ParquetFile(opened(path), page_checksum_verification=True)
-    batches = file.iter_batches(_BATCH_ROWS, use_threads=False)
-    return normalized(pa.Table.from_batches(batches, file.schema_arrow), columns)
+    return _rows(_parquet(path), columns)
+
+
+def _parquet(path: str | Place) -> pq.ParquetFile:
+    return pq.ParquetFile(opened(path), page_checksum_verification=True)
+
+
+def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    return file.iter_batches(_BATCH_ROWS, use_threads=False)  # type: ignore[no-any-return, unused-ignore]
+
+
+def _rows(file: pq.ParquetFile, columns: tuple[Column, ...]) -> pa.Table:
+    return normalized(pa.Table.from_batches(_batches(file), file.schema_arrow), columns)
 
 
 def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
-from heliograph.monitor.history.files import Broken, Unit, read_unit, scan
+from heliograph.monitor.history.files import UNREADABLE, Broken, Unit, first_line, read_in_steps, scan
 from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTILES, SERIES, arrow_schema
 
@@ -256,9 +256,31 @@ class Merger:
             self._gathered.append((path, pa.Table.from_batches([batch])))
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
-            if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
-                self._merge_gathered()
-                self._compact()
+            self._bound()
+
+    def of_file(self, tables: Iterable[pa.Table], path: str) -> Merger:
+        """Return a merger of the tables of a file, for `take`. If the iteration raises, none of them count."""
+        result = Merger(self._period)
+        for table in tables:
+            result.add(table, path)
+        return result
+
+    def take(self, other: Merger) -> None:
+        """Take over what another merger of the same period has."""
+        self._refused.update(other._refused)
+        self._gathered += other._gathered
+        self._rows += other._rows
+        self._bytes += other._bytes
+        self._bound()
+        if other._parts:
+            self._parts += other._parts
+            self._compact()
+
+    def _bound(self) -> None:
+        """Merge what was gathered when it is enough."""
+        if self._rows >= _GATHER_ROWS or self._bytes >= _GATHER_BYTES:
+            self._merge_gathered()
+            self._compact()
 
     def _compact(self) -> None:
         if len(self._parts) > 1 and sum(part.nbytes for part in self._parts) > self._limit:
@@ -310,12 +332,13 @@ def merge_units(
     merger = Merger(period)
     problems: list[tuple[Broken, int]] = []
     for unit in units:
-        for path, found in read_unit(unit.paths):
-            if isinstance(found, Broken):
-                problems.append((found, 0))
+        for path, tables in read_in_steps(unit.paths):
+            try:
+                of_file = merger.of_file(tables, path)
+            except UNREADABLE as error:
+                problems.append((Broken(path, first_line(error)), 0))
             else:
-                merger.add(found, path)
-            del found  # before the next file is read
+                merger.take(of_file)
         if progress is not None:
             progress(unit)
     return merger.partial(), problems + merger.problems

@@ -26,6 +26,7 @@ import os
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -40,7 +41,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import Broken, Scan, Unit, first_line, no_spool, read_unit, scan, write_table
+from heliograph.monitor.history.files import (
+    UNREADABLE,
+    Broken,
+    Scan,
+    Unit,
+    first_line,
+    no_spool,
+    read_in_steps,
+    scan,
+    write_table,
+)
 from heliograph.monitor.history.hours import (
     Contested,
     DataFile,
@@ -201,19 +212,39 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
     merger = Merger()
     found = Found()
     for job in jobs:
-        for path, table in read_unit(job.unit.paths):
-            if isinstance(table, Broken):
-                found.problems.append((_seen_from(table, host), 0))
-                continue
-            fresh, late = _without_closed(_fresh(table, job.skip), job.closed)
-            found.problems += [(Broken(path, reason), rows) for reason, rows in late]
-            if fresh.num_rows:
-                merger.add(fresh, path)
-                found.add(Found(_new_numbers(fresh)))
-            del table, fresh  # before the next file is read
+        for path, tables in read_in_steps(job.unit.paths):
+            notes = _FileNotes()
+            try:
+                of_file = merger.of_file((notes.fresh(table, job) for table in tables), path)
+            except UNREADABLE as error:
+                found.problems.append((_seen_from(Broken(path, first_line(error)), host), 0))
+            else:
+                merger.take(of_file)
+                found.add(notes.found(path))
     part = merger.partial()
     found.problems += merger.problems
     return part, found
+
+
+class _FileNotes:
+    """What the first half notes of one file, which counts only if all of the file can be read."""
+
+    def __init__(self) -> None:
+        self._new = Found()
+        self._late: Counter[str] = Counter()
+
+    def fresh(self, table: pa.Table, job: Job) -> pa.Table:
+        """Return the rows of a table that are to be merged, and note their numbers."""
+        rows, late = _without_closed(_fresh(table, job.skip), job.closed)
+        for reason, number in late:
+            self._late[reason] += number
+        if rows.num_rows:
+            self._new.add(Found(_new_numbers(rows)))
+        return rows
+
+    def found(self, path: str) -> Found:
+        """Return the notes."""
+        return Found(self._new.merged, [(Broken(path, reason), rows) for reason, rows in self._late.items()])
 
 
 def _seen_from(broken: Broken, host: str) -> Broken:
@@ -249,6 +280,8 @@ def _new_numbers(table: pa.Table) -> dict[int, dict[str, Ranges]]:
     code = _integers(pa.chunked_array([source.indices]))
     seq = _integers(table["seq"])
     names = source.dictionary.to_pylist()
+    if len(names) == 1 and begins.min() == begins.max():  # nearly all files
+        return {int(begins[0]): {names[0]: ranges_of(seq)}}
     result: dict[int, dict[str, Ranges]] = {}
     for begin, index in np.unique(np.stack((begins, code)), axis=1).T.tolist():
         result.setdefault(begin, {})[names[index]] = ranges_of(seq[(begins == begin) & (code == index)])

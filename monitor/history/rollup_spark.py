@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor.history.files import Broken, Unit
+from heliograph.monitor.history.merge import shares
 from heliograph.monitor.history.rollup import Found, Job, Plan, Written, read_units, write_hour
 from heliograph.monitor.history.schema import HISTORY, LABELS, Column, arrow_schema, spark_schema
 
@@ -37,6 +38,8 @@ PARTLY = (*HISTORY, *_NOTE)
 """Columns between the halves."""
 
 _BATCH_ROWS = 1000
+_TASK_ROWS = 25_000
+"""Intervals of a task of the first half, about."""
 _PART_ROWS = 20_000
 """Partly merged rows of an hour above which it is written by several tasks, as several files."""
 
@@ -56,10 +59,10 @@ class OnSpark:
 
     def read(self, jobs: Sequence[Job]) -> Found:
         """See `Runner`. The rows stay with the workers until `write`."""
-        rows = [(json.dumps(asdict(job)),) for job in jobs]
-        tasks = max(1, min(len(rows), 4 * self._spark.sparkContext.defaultParallelism))
-        frame = self._spark.createDataFrame(rows, "job string").repartition(tasks)
-        self._parts = frame.mapInArrow(partial(_read, local=self._local), spark_schema(PARTLY)).persist()
+        tasks = [json.dumps([asdict(job) for job in run]) for run in self._runs(jobs)]
+        # One number for each task: to place a row in each partition takes no shuffle.
+        frame = self._spark.range(0, len(tasks), 1, len(tasks))
+        self._parts = frame.mapInArrow(partial(_read, tasks=tasks, local=self._local), spark_schema(PARTLY)).persist()
         found = Found()
         rows_of_hours: Counter[str] = Counter()
         for row in self._parts.where("note <> ''").select("note").collect():
@@ -68,6 +71,13 @@ class OnSpark:
             rows_of_hours.update(rows_of_task)
         self._spread = 1 + max(rows_of_hours.values(), default=0) // _PART_ROWS
         return found
+
+    def _runs(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """Return neighbours of the spool for each task: they have the same hours, so few merged rows remain."""
+        by_unit = {job.unit.paths: job for job in jobs}
+        rows = sum(job.unit.rows for job in jobs)
+        tasks = max(2 * self._spark.sparkContext.defaultParallelism, rows // _TASK_ROWS)
+        return [[by_unit[unit.paths] for unit in run] for run in shares([job.unit for job in jobs], tasks)]
 
     def write(self, plan: Plan) -> Iterable[Written]:
         """See `Runner`."""
@@ -90,8 +100,9 @@ class OnSpark:
             self._parts.unpersist()
 
 
-def _read(batches: Iterator[pa.RecordBatch], *, local: bool) -> Iterator[pa.RecordBatch]:
-    jobs = [_job(text) for batch in batches for text in batch.column("job").to_pylist()]
+def _read(batches: Iterator[pa.RecordBatch], *, tasks: Sequence[str], local: bool) -> Iterator[pa.RecordBatch]:
+    numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
+    jobs = [_job(content) for number in numbers for content in json.loads(tasks[number])]
     table, found = read_units(jobs, "" if local else socket.gethostname())
     parts = pa.array([_part(row) for row in table.select(list(LABELS)).to_pylist()], pa.int64())
     table = table.append_column("part", parts).append_column("note", pa.repeat("", table.num_rows))
@@ -106,8 +117,7 @@ def _part(row: dict[str, str]) -> int:
     return zlib.crc32("\0".join(row.values()).encode("utf-8", "surrogatepass"))
 
 
-def _job(text: str) -> Job:
-    content = json.loads(text)
+def _job(content: dict[str, Any]) -> Job:
     unit = content["unit"]
     skip = {source: [(first, last) for first, last in ranges] for source, ranges in content["skip"].items()}
     closed = {int(day): reason for day, reason in content["closed"].items()}

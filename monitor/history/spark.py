@@ -31,6 +31,10 @@ _INSTALL = (
     "install it (apt-get install openjdk-17-jre-headless) or set JAVA_HOME; `heliograph history merge` needs no Java"
 )
 
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The JVM only passes rows on; the work is in the Python processes, which need the cores that the optimizing compiler
+and a parallel collector would take."""
+
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
@@ -84,7 +88,7 @@ def _settings(master: str, log4j: Path, folder: str) -> dict[str, str]:
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
-        "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={log4j} -Dlog4j2.configurationFile={log4j}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={log4j} -Dlog4j2.configurationFile={log4j} {_JVM}",
     }
     if master.startswith("local"):
         settings |= {

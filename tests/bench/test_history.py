@@ -43,5 +43,5 @@ def test_the_section_has_a_line_for_each_row() -> None:
     row = Row("merge", 1000, 0.5, 123.4, "25,000 rows/s", "pyarrow", (2.0, 3.0))
     text = history.section([row], ["DuckDB is absent."], 1000, 2.25)
     assert "| merge | 2,000 | 0.50 | 123 | 25,000 rows/s | pyarrow | 2.50 (2.00 to 3.00) |" in text
-    assert "Before the first run 2.2 threads of other programs" in text
+    assert "The load of the machine before the first run was 2.2, on " in text
     assert text.endswith("DuckDB is absent.")

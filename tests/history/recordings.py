@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
+import pytest
 
 from heliograph.monitor import _hdr
+from heliograph.monitor.history import files
 from heliograph.monitor.history.files import write_spool
 from heliograph.monitor.history.schema import LABELS, ORIGIN, LatencyInterval
 from heliograph.monitor.latency import cell_of, layout_of
@@ -124,3 +127,16 @@ def sample_spool(folder: Path, *, files: int = 3, hours: int = 2, per_file: int 
         write_spool(folder, batch, "s0", number)
         rows += batch
     return rows
+
+
+def damaged_at_its_end(folder: Path, rows: list[LatencyInterval], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a file that is read four rows at a time, with a flipped bit in the last histograms; returns its path."""
+    monkeypatch.setattr(files, "_BATCH_ROWS", 4)
+    monkeypatch.setitem(files._WRITER, "row_group_size", 4)
+    (path,) = write_spool(folder, rows, "s0", 0)
+    metadata = pq.read_metadata(path)
+    column = metadata.row_group(metadata.num_row_groups - 1).column(metadata.schema.names.index("h"))
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 0x10
+    path.write_bytes(content)
+    return path

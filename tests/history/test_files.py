@@ -16,9 +16,9 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import files
-from heliograph.monitor.history.files import Broken, read_unit, scan, to_table, write_spool
+from heliograph.monitor.history.files import UNREADABLE, Broken, read_in_steps, read_unit, scan, to_table, write_spool
 from heliograph.monitor.history.schema import LABELS, SPOOL, arrow_schema
-from tests.history.recordings import interval, sample_spool
+from tests.history.recordings import damaged_at_its_end, interval, sample_spool
 
 
 def rows_of(spool: Path) -> list[tuple[str, int]]:
@@ -97,6 +97,34 @@ def test_copies_give_each_row_once(tmp_path: Path) -> None:
 def test_a_row_repeated_within_a_file_is_given_once(tmp_path: Path) -> None:
     write_spool(tmp_path, [interval([1], seq=0), interval([1], seq=0), interval([1], seq=1)], "s0", 0)
     assert rows_of(tmp_path) == [("s0", 0), ("s0", 1)]
+
+
+def test_a_large_file_is_read_in_steps_and_gives_each_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_BATCH_ROWS", 4)
+    rows = [interval([seq + 1], seq=seq) for seq in range(10)]
+    (whole,) = write_spool(tmp_path / "whole", rows, "s0", 0)
+    ((_, steps),) = read_in_steps([str(whole)])
+    sizes = [step.num_rows for step in steps]
+    assert (sum(sizes), max(sizes)) == (10, 4)
+    (repeating,) = write_spool(tmp_path / "repeating", [*rows, rows[1], rows[9]], "s0", 0)
+    for paths in ([repeating], [repeating, whole]):
+        tables = [step for _, steps in read_in_steps([str(path) for path in paths]) for step in steps]
+        assert pa.concat_tables(tables).equals(to_table(rows))
+
+
+def test_rows_of_a_file_damaged_at_its_end_do_not_hide_their_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [interval([seq + 1], seq=seq) for seq in range(12)]
+    damaged = damaged_at_its_end(tmp_path / "damaged", rows, monkeypatch)
+    (whole,) = write_spool(tmp_path / "whole", rows, "s0", 0)
+    ((_, steps),) = read_in_steps([str(damaged)])
+    assert next(steps).num_rows == 4
+    with pytest.raises(UNREADABLE):
+        list(steps)
+    (first, second) = read_unit([str(damaged), str(whole)])
+    assert isinstance(first[1], Broken)
+    assert second[1].equals(to_table(rows))
 
 
 def test_files_of_several_sources_are_all_read(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ import pytest
 from heliograph.monitor import _hdr
 from heliograph.monitor.history import files as files_module
 from heliograph.monitor.history import merge as merge_module
-from heliograph.monitor.history.files import Broken, to_table, write_spool
+from heliograph.monitor.history.files import Broken, scan, to_table, write_spool
 from heliograph.monitor.history.merge import Merger, merge, merge_spool
+from heliograph.monitor.history.rollup import Job, read_units
 from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES, LatencyInterval, arrow_schema
-from tests.history.recordings import NOON, SECOND, interval, latencies, sample_spool
+from tests.history.recordings import NOON, SECOND, damaged_at_its_end, interval, latencies, sample_spool
 
 HOUR_NS = 3600 * SECOND
 
@@ -71,6 +72,21 @@ def test_any_order_and_any_partial_merges_give_the_same_table(seed: int, monkeyp
         merger.add(to_table(rows[:size]))
         rows = rows[size:]
     assert merger.result().equals(expected)
+
+
+def test_rows_before_the_damage_of_a_file_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_module, "_GATHER_ROWS", 2)  # so that some rows are merged before the damage is found
+    good = [interval([1000 + seq], seq=seq) for seq in range(12)]
+    write_spool(tmp_path, good, "s0", 0)
+    lost = [interval([5], seq=seq, source="s1") for seq in range(12)]
+    damaged = damaged_at_its_end(tmp_path / "other", lost, monkeypatch)
+    table, problems = merge_spool(tmp_path)
+    check(table, good)
+    assert [broken.path for broken, _ in problems] == [str(damaged)]
+    part, found = read_units([Job(unit, {}) for unit in scan(tmp_path).units])
+    assert part["n"].to_pylist() == [12]
+    assert found.merged == {NOON // 1000: {"s0": [(0, 11)]}}
+    assert [broken.path for broken, _ in found.problems] == [str(damaged)]
 
 
 def test_builds_and_hosts_are_added_only_on_request() -> None:

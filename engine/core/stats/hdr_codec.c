@@ -331,11 +331,42 @@ enum {
     SHORT_COUNT = SHORT_WORDS * 63, /* at most */
 };
 
-static inline int all_short(const uint8_t *bytes) {
-    uint64_t word;
-    _Static_assert(sizeof word == SHORT_WORDS, "one test for all");
-    memcpy(&word, bytes, sizeof word);
-    return (word & UINT64_C(0x8080808080808080)) == 0;
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+#define EACH_PAIR UINT64_C(0x0001000100010001) /* of bytes */
+
+/* The words at `bytes`, the first in the lowest byte; 0 if one of them is longer than a byte. */
+static inline int read_short(const uint8_t *bytes, uint64_t *words) {
+    _Static_assert(sizeof *words == SHORT_WORDS, "one test for all");
+    memcpy(words, bytes, sizeof *words);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    *words = __builtin_bswap64(*words);
+#endif
+    return (*words & 0x80 * EACH_BYTE) == 0;
+}
+
+/* Sums of the pairs of bytes so far: lane k of 16 bits has those of bytes 0 to 2k + 1. */
+static inline uint64_t sums_of_pairs(uint64_t bytes) {
+    return ((bytes & 0xff * EACH_PAIR) + (bytes >> 8 & 0xff * EACH_PAIR)) * EACH_PAIR;
+}
+
+/* Adds eight words of one byte to the cells from `counts` on; returns how many cells these are.
+ *
+ * All eight words are taken apart at once, in the bytes of a register.  So where a word's cell is
+ * does not wait for the words before it. */
+static inline uint32_t add_short(uint64_t words, uint64_t *counts, int64_t *total) {
+    const uint64_t is_run = (words & EACH_BYTE) * 0xff; /* all bits of a byte, or none */
+    const uint64_t half = words >> 1 & 0x3f * EACH_BYTE;
+    const uint64_t steps = EACH_BYTE + (half & is_run);
+    const uint64_t added = half & ~is_run;
+    const uint64_t ends = sums_of_pairs(steps);
+    const uint64_t begins = ends << 16;
+    for (int pair = 0; pair < SHORT_WORDS / 2; pair++) {
+        uint64_t *const at = counts + (begins >> 16 * pair & 0xffff);
+        at[0] += added >> 16 * pair & 0xff;
+        at[steps >> 16 * pair & 0xff] += added >> (16 * pair + 8) & 0xff;
+    }
+    *total += (int64_t)(sums_of_pairs(added) >> 48);
+    return (uint32_t)(ends >> 48);
 }
 
 /* Adds (sign 0) or takes away (sign -1) the words of an open source, at most `limit` of them.
@@ -352,16 +383,11 @@ static helio_hdr_refusal walk(source *src, uint32_t cells, int64_t sign, uint64_
     int64_t total = done->total;
     uint32_t cell = 0;
     while (words < limit) {
-        if (end - next >= SHORT_WORDS && limit - words >= SHORT_WORDS &&
-            cells - cell >= SHORT_CELLS && total <= INT64_MAX - SHORT_COUNT && all_short(next)) {
-            for (int i = 0; i < SHORT_WORDS; i++) {
-                const uint32_t is_run = 0u - (next[i] & 1u);
-                const uint32_t half = next[i] >> 1;
-                const int64_t count = half & ~is_run;
-                counts[cell] += (uint64_t)((count ^ sign) - sign);
-                cell += 1 + (half & is_run);
-                total += count;
-            }
+        uint64_t eight;
+        if (sign == 0 && end - next >= SHORT_WORDS && limit - words >= SHORT_WORDS &&
+            cells - cell >= SHORT_CELLS && total <= INT64_MAX - SHORT_COUNT &&
+            read_short(next, &eight)) {
+            cell += add_short(eight, counts + cell, &total);
             next += SHORT_WORDS;
             words += SHORT_WORDS;
             continue;
