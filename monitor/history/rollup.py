@@ -227,7 +227,7 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
 
 
 class _FileNotes:
-    """What the first half notes of one file, which counts only if all of the file can be read."""
+    """Notes of the first half about one file; they count only if the whole file can be read."""
 
     def __init__(self) -> None:
         self._new = Found()
