@@ -91,9 +91,9 @@ _OF_ONE: Mapping[str, _OfOne] = {
 _PLOTLY: Any = {
     "relative_package_path": "package_data/plotly.min.js",
     "namespace": "plotly",
-    "attributes": {"async": ""},
+    "attributes": {"type": "text/plain", "data-later": "plotly"},
 }
-"""The library of the charts, which Dash would load for its own component only; the page does not wait for it."""
+"""The library of the charts: its address only. `assets/charts.js` loads it after texts and tables have been drawn."""
 _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
 
 

@@ -72,7 +72,7 @@
 
   function drawOne(id) {
     var place = document.getElementById(id);
-    if (place === null || !window.Plotly) {
+    if (place === null) {
       return 0;
     }
     var figure = figures[id];
@@ -108,16 +108,35 @@
     }
   }
 
+  /* Plotly is large: it comes after the first texts and tables. */
+  function load() {
+    var later = document.querySelector("script[data-later=plotly]");
+    if (later !== null) {
+      later.removeAttribute("data-later"); /* once */
+      var script = document.createElement("script");
+      script.src = later.src;
+      script.onload = draw;
+      document.head.appendChild(script);
+    }
+  }
+
   window.addEventListener("beforeprint", function () {
-    waiting().forEach(drawOne);
+    if (window.Plotly) {
+      waiting().forEach(drawOne);
+    }
   });
 
   window.heliographCharts = {
     /* Shows figures, by the ids of their charts. */
     show: function (given) {
       figures = given;
-      if (waiting().length) {
+      if (!waiting().length) {
+        return;
+      }
+      if (window.Plotly) {
         draw();
+      } else {
+        load();
       }
     },
 
@@ -133,15 +152,4 @@
       window.clearTimeout(rest);
     },
   };
-
-  /* Plotly is large, and its file may arrive after the page. */
-  document.addEventListener(
-    "load",
-    function (event) {
-      if (event.target.tagName === "SCRIPT" && window.Plotly && waiting().length) {
-        draw();
-      }
-    },
-    true
-  );
 })();
