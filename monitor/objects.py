@@ -483,13 +483,21 @@ class Objects:
         """Return the objects with the requested histograms, which are read each time: records do not contain counts."""
         if not wanted:
             return
+        members: list[tuple[int, list[str]]] = []
+        offsets: list[int] = []
         for slot in sorted(self._histograms if slots is None else self._histograms.keys() & set(slots)):
-            names = [(name, at) for name, at in self._histograms[slot] if wanted is True or name in wanted]
-            if not names:
-                continue
-            try:
-                found = {name: self._blocks.read(header, at, budget) for name, at in names}
-            except SegmentError as error:
-                failed[slot] = error
-                continue
-            taken[slot] = self._state(slot, self._places[slot], self._plain[slot].values, found)
+            names = []
+            for name, at in self._histograms[slot]:
+                if wanted is True or name in wanted:
+                    names.append(name)
+                    offsets.append(at)
+            if names:
+                members.append((slot, names))
+        readings = iter(self._blocks.read(header, offsets, budget))
+        for slot, names in members:
+            found = {name: next(readings) for name in names}
+            histograms = {name: one for name, one in found.items() if isinstance(one, Histogram)}
+            if len(histograms) == len(found):
+                taken[slot] = self._state(slot, self._places[slot], self._plain[slot].values, histograms)
+            else:
+                failed[slot] = next(one for one in found.values() if isinstance(one, SegmentError))

@@ -6,6 +6,7 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,11 @@ def write(file: int, words: npt.NDArray[np.uint64], used: int, *, offset: int = 
     os.pwrite(file, head + words.astype(f"{order}u8").tobytes(), offset)
 
 
+def whole(size: int) -> tuple[int, int, None, bool, None]:
+    """The request for all cells of the first histogram."""
+    return 0, size, None, False, None
+
+
 def words_of(filled: dict[int, int], size: int) -> npt.NDArray[np.uint64]:
     words = np.zeros(size, np.uint64)
     for place, value in filled.items():
@@ -53,8 +59,11 @@ def test_the_cells_of_used_parts_are_those_of_numpy(
     if used and size <= 64 * PART:
         wanted = np.array([place for place in wanted if used >> int(place) // PART & 1], np.int64)
     for given_known in (None, known, wanted):
-        first, positions, contents, count = _cells.read(file, offset, size, swapped, given_known)
+        reading = _cells.read(file, swapped, [(offset, size, None, True, given_known)])[0]
+        assert reading is not None
+        first, positions, contents, count, *rest = reading
         assert first == os.pread(file, 72, offset)
+        assert rest == list(struct.unpack_from(">QQQ" if swapped else "<QQQ", first, 32))
         if given_known is not None and np.array_equal(given_known, wanted):
             assert positions is None
         else:
@@ -68,21 +77,56 @@ def test_a_file_that_ends_within_a_used_part_is_an_error(file: int) -> None:
     words = np.ones(3 * PART, np.uint64)
     for used in (0, 0b111, 0b100):
         write(file, words, used)
-        assert _cells.read(file, 0, words.size, False, None)[3] in (3 * PART, PART)
+        (reading,) = _cells.read(file, False, [whole(words.size)])
+        assert reading is not None
+        assert reading[3] in (3 * PART, PART)
         os.ftruncate(file, 64 + 8 * words.size - 1)
         with pytest.raises(EOFError):
-            _cells.read(file, 0, words.size, False, None)
+            _cells.read(file, False, [whole(1), whole(words.size)])
     os.ftruncate(file, 71)
     with pytest.raises(EOFError):
-        _cells.read(file, 0, 1, False, None)
+        _cells.read(file, False, [whole(1)])
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 100])
+def test_many_histograms_are_read_in_their_order(file: int, count: int) -> None:
+    """Those with equal first bytes rest, if they may."""
+    size = 3
+    blocks = [words_of({0: number + 1, 2: 7 * number}, size) for number in range(count)]
+    os.ftruncate(file, 0)
+    heads = [bytes(56) + struct.pack("<Q", 1) for _ in blocks]
+    for number, words in enumerate(blocks):
+        os.pwrite(file, heads[number] + words.tobytes(), 128 * number)
+    first = [head + words[:1].tobytes() for head, words in zip(heads, blocks, strict=True)]
+    requests = [(128 * number, size, first[number], number % 3 == 0, None) for number in range(count)]
+    found = _cells.read(file, False, requests)
+    assert [one is None for one in found] == [number % 3 == 0 for number in range(count)]
+    for number, one in enumerate(found):
+        if one is not None:
+            assert one[0] == first[number]
+            assert np.array_equal(np.frombuffer(one[2], np.uint64), blocks[number][blocks[number] > 0])
+    if count:
+        os.pwrite(file, struct.pack("<Q", 99), 64)  # the first cell of the first one
+        (changed,) = _cells.read(file, False, requests[:1])
+        assert changed is not None
+        assert struct.unpack_from("<Q", changed[2]) == (99,)
 
 
 @pytest.mark.parametrize(("offset", "cells"), [(-1, 1), (0, 0), (0, -1)])
 def test_an_impossible_place_is_refused(file: int, offset: int, cells: int) -> None:
     with pytest.raises(ValueError, match="there are no"):
-        _cells.read(file, offset, cells, False, None)
+        _cells.read(file, False, [(offset, cells, None, False, None)])
     with pytest.raises(OSError, match="descriptor"):
-        _cells.read(-1, 0, 1, False, None)
+        _cells.read(-1, False, [whole(1)])
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [((0, 1, b"short", True, None), ValueError), ((0, 1), TypeError), (None, TypeError), ((0, 1, 5, True, None), TypeError)],
+)
+def test_a_request_of_another_form_is_refused(file: int, request_: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _cells.read(file, False, [request_])
 
 
 def arrays(filled: dict[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
