@@ -41,22 +41,27 @@ static inline void listing_free(listing *one) {
 }
 
 /* Lists the filled cells among some that begin at cell `at`. Their number is a multiple of
- * HELIO_CELLS_STEP, and there is room for all. */
+ * HELIO_CELLS_STEP, and there is room for all. A cell is written to the list before it is looked at:
+ * a branch for each would be wrong half of the time where some are filled. */
 static inline void listing_add(listing *into, const char *data, size_t count, size_t at,
                                int swapped) {
+    int64_t *positions = into->positions + into->count;
+    uint64_t *contents = into->contents + into->count;
+    size_t listed = 0;
     for (size_t n = 0; n < count; n += HELIO_CELLS_STEP) {
-        uint64_t some[HELIO_CELLS_STEP], any = 0;
+        uint64_t some[HELIO_CELLS_STEP];
         memcpy(some, data + 8 * n, sizeof some);
-        for (int i = 0; i < HELIO_CELLS_STEP; i++) {
-            any |= some[i];
+        if ((some[0] | some[1] | some[2] | some[3] | some[4] | some[5] | some[6] | some[7]) == 0) {
+            continue;
         }
-        for (int i = 0; any != 0 && i < HELIO_CELLS_STEP; i++) {
-            if (some[i] != 0) {
-                into->positions[into->count] = (int64_t)(at + n) + i;
-                into->contents[into->count++] = swapped ? __builtin_bswap64(some[i]) : some[i];
-            }
+#pragma GCC unroll 8
+        for (int i = 0; i < HELIO_CELLS_STEP; i++) {
+            positions[listed] = (int64_t)(at + n) + i;
+            contents[listed] = swapped ? __builtin_bswap64(some[i]) : some[i];
+            listed += some[i] != 0;
         }
     }
+    into->count += listed;
 }
 
 /* The filled cells of a histogram that Python holds: positions in rising order, and contents. */
