@@ -67,8 +67,8 @@ def digest(
 ) -> tuple[bytes, bytes, bytes, bytes, bytes]:
     """Return buckets of histograms, and percentiles of the values since older readings, by column.
 
-    A histogram is the positions of its filled cells (int64, rising), their contents (u64) and the number of values above
-    its range. The result has a column for each histogram:
+    A histogram is the positions of its filled cells (int64, rising), their contents (u64) and the number of values
+    above its range. The result has a column for each histogram:
 
     - a row (u64) for each bound: the number of values in the cells before it; at the end a row with all values
     - a row (int64) for each fraction: the cell of the value of rank ceil(fraction * values); -1: there is no value

@@ -99,9 +99,7 @@ class SegmentFile:
             raise self.damaged(f"it ends within {what}")
         return data
 
-    def read_cells(
-        self, swapped: bool, requests: Sequence[_cells.Request], what: str
-    ) -> list[_cells.Reading | None]:
+    def read_cells(self, swapped: bool, requests: Sequence[_cells.Request], what: str) -> list[_cells.Reading | None]:
         """Read the filled cells of histograms; see `_cells.read`.
 
         Raises:

@@ -173,8 +173,8 @@ static PyObject *digest_of(const question *asked, PyObject *newer, PyObject *old
     found.flags = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)columns);
     if (found.below && found.places && found.highest && found.totals && found.flags &&
         answer_all(asked, newer, older, &growth, &found)) {
-        result = PyTuple_Pack(5, found.below, found.places, found.highest, found.totals,
-                              found.flags);
+        result =
+            PyTuple_Pack(5, found.below, found.places, found.highest, found.totals, found.flags);
     }
     listing_free(&growth);
     Py_XDECREF(found.below);

@@ -184,9 +184,9 @@ static PyObject *result_of(const source *from, const block *one, const listing *
     }
     const Py_ssize_t size = (Py_ssize_t)(8 * (one->end - one->begin));
     const char *above = one->first + ABOVE_AT;
-    PyObject *places = same ? Py_NewRef(Py_None)
-                            : PyBytes_FromStringAndSize(
-                                  (const char *)(found->positions + one->begin), size);
+    PyObject *places =
+        same ? Py_NewRef(Py_None)
+             : PyBytes_FromStringAndSize((const char *)(found->positions + one->begin), size);
     PyObject *contents =
         PyBytes_FromStringAndSize((const char *)(found->contents + one->begin), size);
     return Py_BuildValue("(y#NNKKKK)", one->first, (Py_ssize_t)FIRST_BYTES, places, contents,

@@ -125,7 +125,8 @@ PyObject *helio_cells_total(PyObject *module, PyObject *args) {
     if (!parts) {
         return NULL;
     }
-    const size_t whole = ((size_t)cells + HELIO_CELLS_STEP - 1) / HELIO_CELLS_STEP * HELIO_CELLS_STEP;
+    const size_t whole =
+        ((size_t)cells + HELIO_CELLS_STEP - 1) / HELIO_CELLS_STEP * HELIO_CELLS_STEP;
     uint64_t *sums = PyMem_RawCalloc(whole, sizeof *sums);
     if (!sums) {
         PyErr_NoMemory();

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,12 @@ def test_an_impossible_place_is_refused(file: int, offset: int, cells: int) -> N
 
 @pytest.mark.parametrize(
     ("request_", "error"),
-    [((0, 1, b"short", True, None), ValueError), ((0, 1), TypeError), (None, TypeError), ((0, 1, 5, True, None), TypeError)],
+    [
+        ((0, 1, b"short", True, None), ValueError),
+        ((0, 1), TypeError),
+        (None, TypeError),
+        ((0, 1, 5, True, None), TypeError),
+    ],
 )
 def test_a_request_of_another_form_is_refused(file: int, request_: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -176,3 +182,84 @@ def test_positions_without_contents_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="positions"):
             calling()
+
+
+LAST = 999
+"""The cell of values above the range."""
+FRACTIONS = (0.5, 0.99, 1.0, 0.0)
+READING = st.tuples(COUNTS, st.integers(0, 3))
+
+
+def parts(one: tuple[dict[int, int], int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], int]:
+    return *arrays(one[0]), one[1]
+
+
+def answers(
+    newer: list[tuple[dict[int, int], int]],
+    older: list[tuple[dict[int, int], int] | None],
+    bounds: Sequence[int],
+    fractions: Sequence[float] = FRACTIONS,
+) -> list[tuple[list[int], list[int], int, int, int]]:
+    """Buckets, places, highest cell, number of values and flags of each histogram."""
+    before = [parts(one) if one is not None else None for one in older]
+    found = _cells.digest([parts(one) for one in newer], before, np.array(bounds, np.int64), fractions, LAST)
+    below, places, highest, totals, flags = (
+        np.frombuffer(data, kind) for data, kind in zip(found, ("u8", "i8", "i8", "u8", "u1"), strict=True)
+    )
+    count = len(newer)
+    by_column = zip(
+        below.reshape(len(bounds) + 1, count).T.tolist(),
+        places.reshape(len(fractions), count).T.tolist(),
+        highest.tolist(),
+        totals.tolist(),
+        flags.tolist(),
+        strict=True,
+    )
+    return list(by_column)
+
+
+@given(st.lists(st.tuples(READING, st.none() | READING), max_size=4), st.lists(st.integers(-1, 45), max_size=5))
+def test_a_digest_counts_and_ranks_the_values(
+    pairs: list[tuple[tuple[dict[int, int], int], tuple[dict[int, int], int] | None]], bounds: list[int]
+) -> None:
+    """Against lists of all values; the older reading is added, so that no count falls."""
+    newer = []
+    for (counts, above), before in pairs:
+        start, over = before or ({}, 0)
+        whole = {cell: counts.get(cell, 0) + start.get(cell, 0) for cell in counts.keys() | start.keys()}
+        newer.append((whole, above + over))
+    found = answers(newer, [before for _, before in pairs], sorted(bounds))
+    for (now, over), ((counts, above), _), (below, places, highest, total, flags) in zip(
+        newer, pairs, found, strict=True
+    ):
+        assert below == [sum(n for cell, n in now.items() if cell < bound) for bound in sorted(bounds)] + [
+            sum(now.values()) + over
+        ]
+        values = sorted(cell for cell, n in counts.items() for _ in range(n)) + [LAST] * above
+        ranks = [max(1, math.ceil(round(fraction * len(values), 6))) for fraction in FRACTIONS]
+        assert places == [values[rank - 1] if values else -1 for rank in ranks]
+        assert (highest, total, flags) == (max(counts, default=-1), sum(counts.values()), 0)
+
+
+@pytest.mark.parametrize("older", [({3: 5}, 0), ({2: 1}, 0), ({}, 3), ({3: 1, 9: 1}, 0)])
+def test_all_values_count_where_a_count_fell(older: tuple[dict[int, int], int]) -> None:
+    now = ({3: 4, 7: 1}, 2)
+    ((_, places, highest, total, flags),) = answers([now], [older], [])
+    assert (places, highest, total, flags) == ([3, LAST, LAST, 3], 7, 5, 1)
+
+
+def test_a_sum_beyond_64_bits_is_marked() -> None:
+    ((below, _, _, total, flags),) = answers([({1: 2**63, 2: 2**63}, 1)], [None], [2])
+    assert (below, total, flags) == ([2**63, 1], 0, 2)
+
+
+def test_a_question_of_another_form_is_refused() -> None:
+    for fraction in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="fraction"):
+            answers([({}, 0)], [None], [], [fraction])
+    bounds = np.array([], np.int64)
+    with pytest.raises(ValueError, match="as many"):
+        _cells.digest([parts(({}, 0))], [], bounds, FRACTIONS, LAST)
+    cells, counts = arrays({1: 1, 2: 2})
+    with pytest.raises(ValueError, match="positions"):
+        _cells.digest([(cells, counts[:1], 0)], [None], bounds, FRACTIONS, LAST)
