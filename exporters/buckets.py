@@ -9,27 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from heliograph.monitor.bulk import Run, percentiles_since, runs
-from heliograph.monitor.latency import cell_of, highest_of
+from heliograph.monitor.bulk import digests
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.sparse import grown
 
 __all__ = [
     "BOUNDS_NS",
     "PERCENTILES",
+    "columns",
     "cumulative",
-    "cumulative_all",
     "le",
     "same_layout",
-    "shown_all",
     "since",
     "window_values",
-    "window_values_all",
 ]
 
 BOUNDS_NS: tuple[int, ...] = (
@@ -41,8 +36,6 @@ BOUNDS_NS: tuple[int, ...] = (
 PERCENTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0))
 """Percentiles of a window: label value and fraction from 0 to 1."""
 _FRACTIONS = tuple(fraction for _, fraction in PERCENTILES)
-
-Row = TypeVar("Row")
 
 
 @lru_cache(maxsize=64)
@@ -69,8 +62,8 @@ def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> li
         histogram: The counts.
         bounds_ns: Ascending upper bounds, ns.
     """
-    (counts,) = cumulative_all([histogram], bounds_ns)
-    return list(zip([*map(le, bounds_ns), "+Inf"], counts, strict=True))
+    counts, _ = columns([histogram], [None], bounds_ns)
+    return list(zip([*map(le, bounds_ns), "+Inf"], [count for (count,) in counts], strict=True))
 
 
 def window_values(histogram: Histogram) -> list[tuple[str, int]]:
@@ -78,56 +71,28 @@ def window_values(histogram: Histogram) -> list[tuple[str, int]]:
 
     A value above the range of the histogram counts as the upper end of the range.
     """
-    (values,) = window_values_all([histogram], [None])
-    return [(name, value) for (name, _), value in zip(PERCENTILES, values or (), strict=False)]
+    _, values = columns([histogram], [None], ())
+    return [(name, value) for (name, _), (value,) in zip(PERCENTILES, values, strict=True) if value is not None]
 
 
-def cumulative_all(histograms: Sequence[Histogram], bounds_ns: Sequence[int] = BOUNDS_NS) -> list[list[int]]:
-    """Return the counts of all buckets of each histogram, ``+Inf`` last."""
-    found: list[list[int]] = [[]] * len(histograms)
-    for indexes, run in runs(histograms):
-        _put(found, indexes, _cumulative(run, bounds_ns))
-    return found
+def columns(
+    newer: Sequence[Histogram], older: Sequence[Histogram | None], bounds_ns: Sequence[int] = BOUNDS_NS
+) -> tuple[list[list[int]], list[list[int | None]]]:
+    """Return the number of values of each bucket, ``+Inf`` last, and the percentiles of the window in ns.
 
-
-def window_values_all(newer: Sequence[Histogram], older: Sequence[Histogram | None]) -> list[list[int] | None]:
-    """Return the percentiles of the window of each histogram in ns; None where no value was counted.
+    Each has a value for each histogram; a percentile is None where no value was counted.
 
     Args:
         newer: The histograms now.
         older: Those at the start of the window; None, and a histogram that was restarted since: all values count.
+        bounds_ns: Ascending upper bounds, ns.
     """
-    return percentiles_since(newer, older, _FRACTIONS)
-
-
-def shown_all(
-    newer: Sequence[Histogram], older: Sequence[Histogram | None], bounds_ns: Sequence[int] = BOUNDS_NS
-) -> tuple[list[list[int]], list[list[int] | None]]:
-    """Return what `cumulative_all` and `window_values_all` do; together they take half the time."""
-    counts: list[list[int]] = [[]] * len(newer)
-    values: list[list[int] | None] = [None] * len(newer)
-    for indexes, run in runs(newer):
-        _put(counts, indexes, _cumulative(run, bounds_ns))
-        run.subtract([older[index] for index in indexes])
-        _put(values, indexes, run.percentiles(_FRACTIONS))
-    return counts, values
-
-
-def _put(found: list[Row], indexes: Sequence[int], rows: Sequence[Row]) -> None:
-    for index, row in zip(indexes, rows, strict=True):
-        found[index] = row
-
-
-def _cumulative(run: Run, bounds_ns: Sequence[int]) -> list[list[int]]:
-    below, inside = run.below(_cells_within(tuple(bounds_ns), run.digits, run.lowest, run.highest))
-    rows: list[list[int]] = np.column_stack((below, inside + run.above.astype(np.uint64))).tolist()
-    return rows
-
-
-@lru_cache(maxsize=64)
-def _cells_within(bounds_ns: tuple[int, ...], digits: int, lowest: int, highest: int) -> npt.NDArray[np.int64]:
-    """Return the number of cells whose highest value is at most each bound."""
-    cells = [cell_of(min(bound, highest), digits, lowest, highest) for bound in bounds_ns]
-    tops = highest_of(np.array(cells), digits, lowest, highest).tolist()
-    found = zip(cells, tops, bounds_ns, strict=True)
-    return np.array([cell + (top <= bound) for cell, top, bound in found])
+    counts = np.zeros((len(bounds_ns) + 1, len(newer)), np.uint64)
+    values = np.full((len(PERCENTILES), len(newer)), -1)
+    for found in digests(newer, older, _FRACTIONS, bounds_ns):
+        counts[:, found.indexes], values[:, found.indexes] = found.below, found.percentiles
+    window: list[list[int | None]] = values.tolist()
+    for at in np.flatnonzero(values[0] < 0).tolist():
+        for row in window:
+            row[at] = None
+    return counts.tolist(), window

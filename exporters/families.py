@@ -15,7 +15,7 @@ import numpy as np
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Cell, Derived, Scope, Statistic, names
-from heliograph.exporters.buckets import PERCENTILES, cumulative_all, le, shown_all, window_values_all
+from heliograph.exporters.buckets import PERCENTILES, columns, le
 from heliograph.exporters.exemplars import Exemplars
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.exporters.selection import EVERYTHING, Selection
@@ -194,27 +194,22 @@ def _filled_histogram(
     whole = [item.histograms[name] for item in owners]
     if len(owners) < len(members):
         labels = tables.labels((scope.name, name), labels.names, [item.labels for item in owners])
-    bounds = selection.bounds_ns(scope.name)
-    starts = [window_start.get(item.key) for item in owners] if has_window else []
+    bounds = selection.bounds_ns(scope.name) if has_buckets else ()
+    starts = [window_start.get(item.key) for item in owners] if has_window else [None] * len(owners)
     before = [start.histograms.get(name) if start else None for start in starts]
-    if has_buckets and has_window:
-        counts, values = shown_all(whole, before, bounds)
-    else:
-        counts = cumulative_all(whole, bounds) if has_buckets else []
-        values = window_values_all(whole, before) if has_window else []
+    counts, values = columns(whole, before, bounds)
     if has_buckets:
-        buckets = list(zip(*counts, strict=True))
-        columns = [
+        found = [
             Column(labels, below, ("le", bound), "_bucket", is_count=True)
-            for bound, below in zip([*map(le, bounds), "+Inf"], buckets, strict=True)
+            for bound, below in zip([*map(le, bounds), "+Inf"], counts, strict=True)
         ]
-        columns.append(Column(labels, buckets[-1], suffix="_count", is_count=True))
-        columns.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
-        yield Table(form, columns, whole, [item.created_ns for item in owners])
+        found.append(Column(labels, counts[-1], suffix="_count", is_count=True))
+        found.append(Column(labels, [one.total_ns for one in whole], suffix="_sum"))
+        yield Table(form, found, whole, [item.created_ns for item in owners])
     if has_window:
         percentiles = [
-            Column(labels, [row[index] if row else None for row in values], (WINDOW_LABEL, percentile))
-            for index, (percentile, _) in enumerate(PERCENTILES)
+            Column(labels, column, (WINDOW_LABEL, percentile))
+            for column, (percentile, _) in zip(values, PERCENTILES, strict=True)
         ]
         yield Table(window_form, percentiles)
 

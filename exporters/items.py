@@ -83,11 +83,15 @@ def nodes(snapshot: Snapshot) -> list[Node]:
 
 
 def _item(node: Node, item: ObjectState, receiver_names: Mapping[tuple[str, str], str]) -> Item:
-    labels = {**item.labels, "instance": node.name}
-    if item.scope == "tx_receiver":
-        address = labels.get("receiver", "")
-        labels["receiver"] = receiver_names.get((labels.get("stream", ""), address), address)
-    values = tuple([labels.get(name, "") for name in catalogue.scopes()[item.scope].labels])
+    names = catalogue.scopes()[item.scope].labels
+    if item.scope != "tx_receiver" and tuple(item.labels) == names and names[0] == "instance":  # the usual case
+        values = (node.name, *list(item.labels.values())[1:])
+    else:
+        labels = {**item.labels, "instance": node.name}
+        if item.scope == "tx_receiver":
+            address = labels.get("receiver", "")
+            labels["receiver"] = receiver_names.get((labels.get("stream", ""), address), address)
+        values = tuple([labels.get(name, "") for name in names])
     created_ns = item.created_ns or node.state.started_ns
     return Item(item.scope, values, item.values, item.histograms, item.info, created_ns)
 

@@ -53,6 +53,9 @@ class Levels:
         for item in members:
             level = present.get(item.labels[0])
             above = item.histograms.keys() & _above(item.scope, level) if item.histograms and level is not None else ()
+            if not above and not expired_before:  # the usual case
+                shown.append(item)
+                continue
             gone = {name for name in above if self._is_expired(before, item, name, now_ns)}
             hidden = gone if has_all else gone | (expired_before.get(item.key, gone) - item.histograms.keys())
             if hidden:

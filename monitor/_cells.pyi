@@ -1,4 +1,4 @@
-"""The cells of a histogram that are not 0: read, subtracted, added (engine/binding/cells_module.c)."""
+"""The cells of a histogram that are not 0: read, subtracted, added, summed up (engine/binding/cells_*.c)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ from collections.abc import Sequence
 
 from heliograph.monitor.model import Cells, Counts
 
-def read(
-    file: int, offset: int, cells: int, swapped: bool, known: Cells | None, /
-) -> tuple[bytes, bytes | None, bytes, int]:
-    """Return the head with the first cell, then positions (int64, rising), contents (u64) and sum of the filled cells.
+Request = tuple[int, int, bytes | None, bool, Cells | None]
+Reading = tuple[bytes, bytes | None, bytes, int, int, int, int]
 
-    Positions, contents and sum have the machine's byte order; the sum is modulo 2^64. Parts of the histogram that have
-    not counted, as its head says, are not read.
+def read(file: int, swapped: bool, requests: Sequence[Request], /) -> list[Reading | None]:
+    """Read the filled cells of histograms; parts of a histogram that have not counted, as its head says, are not read.
+
+    A request is offset of the head, number of cells (at least 1), the first bytes (head and first cell) of the last
+    reading or None, whether equal first bytes mean that the histogram rests, and rising positions (int64) that are
+    perhaps the same, or None.
+
+    A reading is the first bytes; positions (int64, rising), None if they are those of the request; contents (u64);
+    their sum; the values above the range, the negative ones, and the sum of the values. All have the machine's byte
+    order; the sum of the contents is modulo 2^64. None: the histogram rests.
 
     Args:
         file: Descriptor of the segment.
-        offset: Where the head begins.
-        cells: Number of cells; at least 1.
         swapped: Whether the segment has the other byte order.
-        known: Rising positions (int64) that are perhaps the same; then the positions returned are None.
+        requests: The histograms.
 
     Raises:
-        EOFError: The file ends before the last cell.
+        EOFError: The file ends before the last cell of one.
         OSError: It cannot be read.
+        ValueError: A place is impossible.
     """
 
 def grown(cells: Cells, counts: Counts, older_cells: Cells, older_counts: Counts, /) -> tuple[bytes, bytes] | None:
@@ -48,4 +53,36 @@ def total(parts: Sequence[tuple[Cells, Counts]], cells: int, /) -> tuple[bytes, 
 
     Raises:
         ValueError: A position is not a cell, or there are not as many positions as contents.
+    """
+
+Filled = tuple[Cells, Counts, int]
+
+def digest(
+    newer: Sequence[Filled],
+    older: Sequence[Filled | None],
+    bounds: Cells,
+    fractions: Sequence[float],
+    last: int,
+    /,
+) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    """Return buckets of histograms, and percentiles of the values since older readings, by column.
+
+    A histogram is the positions of its filled cells (int64, rising), their contents (u64) and the number of values
+    above its range. The result has a column for each histogram:
+
+    - a row (u64) for each bound: the number of values in the cells before it; at the end a row with all values
+    - a row (int64) for each fraction: the cell of the value of rank ceil(fraction * values); -1: there is no value
+    - the highest cell (int64) with a value; -1: there is none
+    - the number (u64) of values in cells
+    - a byte: 1: a count fell, so that all values counted; 2: the number of values is not exact
+
+    Args:
+        newer: The histograms now.
+        older: Those at the start of the interval; None: all values count.
+        bounds: Numbers of cells, rising.
+        fractions: From 0 to 1.
+        last: The cell that stands for values above the range.
+
+    Raises:
+        ValueError: A fraction is not from 0 to 1, or the lengths differ.
     """

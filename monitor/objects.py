@@ -131,7 +131,9 @@ class Objects:
         self._rows: dict[int, bytes] = {}  # the last accepted record of a slot
         self._torn: set[int] = set()
         self._histograms: dict[int, tuple[tuple[str, int], ...]] = {}  # by slot, where there are any
-        self._plain: dict[int, ObjectState] = {}  # without histograms
+        self._values: dict[int, Values] = {}  # of every object
+        self._slots: Sequence[int] | None = None  # of all objects, in their order; None: some are new or gone
+        self._plain: dict[int, ObjectState] = {}  # without histograms, those that were asked for
         self._pieces: list[_Piece] | None = None
         self._all: tuple[ObjectState, ...] | None = None
 
@@ -211,10 +213,14 @@ class Objects:
         if failed:
             raise next(iter(failed.values()))
         for slot in again:  # it changes faster than it can be read: the next reading returns it
-            self._plain.pop(slot, None)
-        if fresh or self._all is None:
-            self._all = tuple(self._plain[slot] for slot in sorted(self._plain))
-        return tuple(taken.get(item.slot, item) for item in self._all) if taken else self._all
+            self._unmake(slot)
+        if self._slots is None:
+            self._slots = sorted(self._values)
+        if taken:
+            return tuple([taken[slot] if slot in taken else self._bare(slot) for slot in self._slots])
+        if self._all is None:
+            self._all = tuple(map(self._bare, self._slots))
+        return self._all
 
     # ---- the table ----
 
@@ -242,8 +248,7 @@ class Objects:
         if self._places.pop(slot, None) is not None:
             self._pieces = None
         self._unread(slot)
-        self._plain.pop(slot, None)
-        self._all = None
+        self._unmake(slot)
 
     def _unread(self, slot: int) -> None:
         self._rows.pop(slot, None)
@@ -414,12 +419,15 @@ class Objects:
         return (first == copy) & (copy == last) & (copy.view(self._word) & 1 == 0), data, begin
 
     def _accept(self, slot: int, row: bytes, torn: bool) -> None:
+        record, known = self._places[slot].record, self._rows.get(slot)
         self._rows[slot] = row
         if torn:
             self._torn.add(slot)
         elif self._torn:
             self._torn.discard(slot)
-        blocks = self._places[slot].record.blocks(row)
+        if known is not None and record.has_same_blocks(row, known):
+            return
+        blocks = record.blocks(row)
         if blocks:
             self._histograms[slot] = blocks
         elif slot in self._histograms:
@@ -441,13 +449,29 @@ class Objects:
     # ---- objects ----
 
     def _make(self, slot: int) -> None:
-        """Build the object of a slot from the last entry and record."""
+        """Take the values of the object of a slot from the last entry and record."""
         place = self._places.get(slot)
-        self._all = None
         if place is None:
-            self._plain.pop(slot, None)
+            self._unmake(slot)
             return
-        self._plain[slot] = self._state(slot, place, Values(place.record, self._rows[slot]), {})
+        if slot not in self._values:
+            self._slots = None
+        self._values[slot] = Values(place.record, self._rows[slot])
+        self._plain.pop(slot, None)
+        self._all = None
+
+    def _unmake(self, slot: int) -> None:
+        if self._values.pop(slot, None) is not None:
+            self._slots = None
+        self._plain.pop(slot, None)
+        self._all = None
+
+    def _bare(self, slot: int) -> ObjectState:
+        """Return the object of a slot without histograms; the same one until it changes."""
+        found = self._plain.get(slot)
+        if found is None:
+            found = self._plain[slot] = self._state(slot, self._places[slot], self._values[slot], {})
+        return found
 
     def _state(
         self,
@@ -483,13 +507,21 @@ class Objects:
         """Return the objects with the requested histograms, which are read each time: records do not contain counts."""
         if not wanted:
             return
+        members: list[tuple[int, list[str]]] = []
+        offsets: list[int] = []
         for slot in sorted(self._histograms if slots is None else self._histograms.keys() & set(slots)):
-            names = [(name, at) for name, at in self._histograms[slot] if wanted is True or name in wanted]
-            if not names:
-                continue
-            try:
-                found = {name: self._blocks.read(header, at, budget) for name, at in names}
-            except SegmentError as error:
-                failed[slot] = error
-                continue
-            taken[slot] = self._state(slot, self._places[slot], self._plain[slot].values, found)
+            names = []
+            for name, at in self._histograms[slot]:
+                if wanted is True or name in wanted:
+                    names.append(name)
+                    offsets.append(at)
+            if names:
+                members.append((slot, names))
+        readings = iter(self._blocks.read(header, offsets, budget))
+        for slot, names in members:
+            found = {name: next(readings) for name in names}
+            histograms = {name: one for name, one in found.items() if isinstance(one, Histogram)}
+            if len(histograms) == len(found):
+                taken[slot] = self._state(slot, self._places[slot], self._values[slot], histograms)
+            else:
+                failed[slot] = next(one for one in found.values() if isinstance(one, SegmentError))

@@ -83,6 +83,10 @@ class Record:
         places = self._blocks(row)
         return tuple(pair for pair in zip(self._names, places, strict=True) if pair[1]) if any(places) else ()
 
+    def has_same_blocks(self, row: bytes, other: bytes) -> bool:
+        """Whether `blocks` is certainly the same for both records."""
+        return not self.histograms or (self._adjacent.stop > 0 and row[self._adjacent] == other[self._adjacent])
+
     def values(self, row: bytes) -> dict[str, int]:
         """Return every value that applies, by cell name."""
         words = self._words.unpack(row)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from heliograph.monitor import _cells
 from heliograph.monitor.directory import SegmentError
 from heliograph.monitor.header import Header, check_place
-from heliograph.monitor.model import Cells
 from heliograph.monitor.ownership import is_own, stranger
 
 __all__ = ["SegmentFile"]
@@ -99,16 +99,14 @@ class SegmentFile:
             raise self.damaged(f"it ends within {what}")
         return data
 
-    def read_cells(
-        self, offset: int, cells: int, swapped: bool, known: Cells | None, what: str
-    ) -> tuple[bytes, bytes | None, bytes, int]:
-        """Read the filled cells of a histogram; see `_cells.read`.
+    def read_cells(self, swapped: bool, requests: Sequence[_cells.Request], what: str) -> list[_cells.Reading | None]:
+        """Read the filled cells of histograms; see `_cells.read`.
 
         Raises:
-            SegmentError: The file ends before the last cell; the message names `what`.
+            SegmentError: The file ends before the last cell of one; the message names `what`.
         """
         try:
-            return _cells.read(self._file, offset, cells, swapped, known)
+            return _cells.read(self._file, swapped, requests)
         except EOFError:
             raise self.damaged(f"it ends within {what}") from None
         except OSError as error:

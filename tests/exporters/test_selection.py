@@ -117,8 +117,7 @@ def test_filters_choose_topics_receivers_and_names() -> None:
 
 
 def test_nothing_is_computed_of_families_that_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "cumulative_all", None)
-    monkeypatch.setattr(families, "window_values_all", None)
+    monkeypatch.setattr(families, "columns", None)
     name = "heliograph_receiver_messages_delivered_total"
     assert {found for found, _ in series(Selection(names=frozenset({name})))} == {name}
     topics = frozenset({"absent"})

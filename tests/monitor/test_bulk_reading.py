@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -253,9 +254,10 @@ def whole_readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     plain = SegmentFile.read_cells
 
-    def counted(self: SegmentFile, offset: int, *arguments: Any) -> tuple[bytes, bytes | None, bytes, int]:
-        made.append(offset)
-        return plain(self, offset, *arguments)
+    def counted(self: SegmentFile, swapped: bool, requests: Sequence[Any], what: str) -> list[Any]:
+        found = plain(self, swapped, requests, what)
+        made.extend(request[0] for request, one in zip(requests, found, strict=True) if one is not None)
+        return found
 
     monkeypatch.setattr(SegmentFile, "read_cells", counted)
     return made
