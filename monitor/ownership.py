@@ -11,7 +11,7 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["folder_fault", "foreign_mark", "is_own", "segment_folder", "stranger"]
+__all__ = ["folder_fault", "folders_beside", "foreign_mark", "is_own", "segment_folder", "stranger"]
 
 DEFAULT_FOLDER = "/dev/shm/heliograph"
 
@@ -62,3 +62,22 @@ def segment_folder(folder: Path | str | None = None) -> Path:
         return Path(named)
     shared = Path(DEFAULT_FOLDER)
     return shared if folder_fault(shared) is None else Path(f"{DEFAULT_FOLDER}-{os.geteuid()}")
+
+
+def folders_beside(folder: Path) -> list[Path]:
+    """Other directories with segments of this user beside the default one, as those of a demo; none for another one."""
+    default = Path(DEFAULT_FOLDER)
+    if folder.parent != default.parent or not folder.name.startswith(default.name):
+        return []
+    return [
+        other
+        for other in sorted(default.parent.glob(f"{default.name}-*"))
+        if other != folder and _is_readable(other) and any(other.glob("*.helio"))
+    ]
+
+
+def _is_readable(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and is_own(folder.stat().st_uid) and folder_fault(folder) is None
+    except OSError:
+        return False  # it was removed after the listing

@@ -32,7 +32,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import WRITING
 from heliograph.monitor.health import ProcessStart, Verdict, judge, process_start_ns
 from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
-from heliograph.monitor.ownership import folder_fault, foreign_mark, is_own, segment_folder
+from heliograph.monitor.ownership import folder_fault, folders_beside, foreign_mark, is_own, segment_folder
 from heliograph.monitor.segment import Segment
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ class Sampler:
     def absence(self) -> str:
         """Why a snapshot has no instance, as text."""
         others = f" (files of other users: {self.foreign}; --all-users shows them)" if self.foreign else ""
-        return f"no running instance found{others}"
+        beside = ", ".join(f"--segments {folder}" for folder in folders_beside(self.folder))
+        return f"no running instance found{others}{f'; elsewhere: {beside}' if beside else ''}"
 
     @property
     def account(self) -> Account | None:

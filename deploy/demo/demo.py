@@ -215,6 +215,7 @@ def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int,
     if prometheus is not None:
         say(f"Prometheus   http://127.0.0.1:{prometheus}/alerts")
     say(f"terminal     .venv/bin/heliograph top --segments {places.segments}")
+    say(f"one page     .venv/bin/heliograph why slow --segments {places.segments}")
 
 
 def settle(

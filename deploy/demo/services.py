@@ -182,11 +182,13 @@ class Watchers:
             return True
         out = self._places.out
         self._say("rolling up the recorded latency and writing the report (Spark, some seconds)")
-        return self.job(
-            "rollup", heliograph("history", "rollup", f"--spool={out / 'spool'}", f"--history={out / 'history'}")
-        ) and self.job(
-            "report", heliograph("history", "report", f"--history={out / 'history'}", f"--out={out / 'report.html'}")
-        )
+        history, report = out / "history", out / "report.html"
+        if not self.job("rollup", heliograph("history", "rollup", f"--spool={out / 'spool'}", f"--history={history}")):
+            return False
+        if not self.job("report", heliograph("history", "report", f"--history={history}", f"--out={report}")):
+            return False
+        self._say(f"report: {report}")
+        return True
 
     def job(self, name: str, command: list[str], timeout: float = 600.0) -> bool:
         """Run a command to its end with its output in a log; prints the end of the log when it fails."""

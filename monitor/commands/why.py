@@ -190,7 +190,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Observe the fleet and print the page.
 
     Raises:
-        UserError: No receiver has this name.
+        UserError: No receiver has this name, or no instance runs.
     """
     watcher, judge = Watcher(), Faults()
     histograms = ("total_latency", "host_hiccup")
@@ -207,6 +207,8 @@ def run(arguments: argparse.Namespace) -> int:
     all_known = receivers_of(current, previous)
     rows, known = _mine(everything, arguments.receiver), _tracked(all_known, arguments.receiver)
     if not rows and not known:
+        if not current.instances:
+            raise UserError(source.absence)
         names = sorted({row.instance for row in everything} | {row.called for row in all_known})
         raise UserError(f"no receiver matches {arguments.receiver!r}; receivers: {', '.join(names) or 'none'}")
     if any(row.health is not Health.DEAD for row in rows):

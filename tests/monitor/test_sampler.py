@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.monitor import ownership
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sampler import Sampler, segment_folder
@@ -85,6 +86,22 @@ def test_the_folder_comes_from_the_argument_then_the_environment_then_the_defaul
     assert segment_folder() == segments
     monkeypatch.delenv("HELIOGRAPH_SEGMENT_DIR")
     assert segment_folder() == Path("/dev/shm/heliograph")
+
+
+def test_an_empty_default_folder_names_those_beside_it_with_segments(
+    segments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A demo has a directory of its own; commands without --segments look into the default one."""
+    default, demo, writable = (tmp_path / f"heliograph{suffix}" for suffix in ("", "-demo-7", "-writable"))
+    for folder in (demo, writable, tmp_path / "heliograph-empty"):
+        folder.mkdir()
+    (demo / "feed.7.helio").write_text("")
+    (writable / "feed.8.helio").write_text("")
+    writable.chmod(0o777)
+    monkeypatch.setattr(ownership, "DEFAULT_FOLDER", str(default))
+    assert Sampler(default).absence == f"no running instance found; elsewhere: --segments {demo}"
+    assert Sampler(demo).absence == "no running instance found"
+    assert Sampler(segments).absence == "no running instance found"
 
 
 def test_every_instance_of_the_folder_is_in_the_snapshot(segments: Path) -> None:

@@ -56,6 +56,11 @@ def test_a_name_that_matches_nothing_is_refused_with_the_names_there_are(
     assert "slow" in error
 
 
+def test_without_an_instance_there_is_no_page(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "slow", *QUICK]) == 2
+    assert "no running instance found" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["events", "losses", "receivers", "reconcile", "stats"])
 def test_an_instance_that_matches_nothing_is_refused_with_the_names_there_are(
     command: str, segments: Path, capsys: pytest.CaptureFixture[str]
