@@ -21,7 +21,7 @@ from heliograph.monitor.alerts import Judgement
 from heliograph.monitor.fleet import ReceiverRow, receivers
 from heliograph.monitor.latency import percentiles
 from heliograph.monitor.model import Snapshot
-from tests.dashboards.test_live_walks import SEEN, full, pause, step, storm
+from tests.dashboards.test_live_walks import SEEN, change, full, pause, step, storm
 from tests.dashboards.views import NOW_NS, SECOND, Fleet
 from tests.fleet import STREAM, TOPICS
 from tests.segments import SegmentObject, write_segment
@@ -145,9 +145,16 @@ def test_points_cover_whole_intervals_without_gap_or_overlap(pair: tuple[Fleet, 
             for view in (found, whole)
         ]
         assert sums[0] == pytest.approx(sums[1])
-    for own in whole.points[-1].keeping:
-        kept = [sum(point.keeping[own].kept * point.seconds for point in view.points) for view in (found, whole)]
-        assert kept[0] == pytest.approx(kept[1])
+
+
+def test_a_burst_at_a_light_sample_is_in_the_rates_of_a_store(light: Fleet) -> None:
+    def burst(snapshot: Snapshot, moment: int) -> Snapshot:
+        return change(snapshot, "store_stream", {"messages_kept": 900 if moment else 0})
+
+    for moment in MOMENTS:
+        view = faulty(light, burst, moment)
+    for name in view.keeping:
+        assert [point.keeping[name].kept * point.seconds for point in view.points] == [900.0, 0.0]
 
 
 def test_counts_of_the_points_are_those_of_the_segments(light: Fleet) -> None:
