@@ -51,7 +51,7 @@ FILES = 8192
 """Open files of the server: it keeps a quarter of them for segments."""
 PATIENCE_SECONDS = 120.0
 LEAST_ROUNDS = 3
-LEARNED_SAMPLES = 8
+LEARNED_SAMPLES = 4
 """Samples after which the server knows what they cost."""
 NOBODY_SECONDS = 12
 _INTERVAL = re.compile(rb'"interval": ([0-9.]+)')
@@ -235,14 +235,13 @@ def _delays(folder: Path, engines: Faulty, seconds: float) -> list[float]:
     """Return the milliseconds from a storm to its sentence at the readers of Fleet, with four samples a second."""
     found: list[float] = []
     port = free_port()
-    with server(folder, port, 0.25), readers(port) as everybody:
+    with moving(engines), server(folder, port, 0.25), readers(port) as everybody:
         looking = [reader for reader in everybody if reader.page == "/"]
         time.sleep(WARM_SECONDS)
-        _samples_pass(looking, LEARNED_SAMPLES, engines)
+        _samples_pass(looking, LEARNED_SAMPLES)
         end = time.monotonic() + seconds
         while time.monotonic() < end or len(found) < LEAST_ROUNDS * len(looking):
             time.sleep(random.random() * min(5.0, looking[0].interval))  # not in step with the samples
-            engines.move()
             engines.storm(True)
             began = time.monotonic()
 
@@ -253,21 +252,19 @@ def _delays(folder: Path, engines: Faulty, seconds: float) -> list[float]:
             until(lambda since=since: len(since()) == len(looking), "the sentence at each reader", PATIENCE_SECONDS)
             found += since()
             engines.storm(False)
-            _samples_pass(looking, 2, engines)  # the first of them may have begun before the storm ended
+            _samples_pass(looking, 3)  # one may be on its way, and one being taken, when the storm ends
     return found
 
 
-def _samples_pass(looking: Sequence[Reader], count: int, engines: Engines) -> None:
-    """Move the fleet, and wait until each reader has a number of messages with changes."""
+def _samples_pass(looking: Sequence[Reader], count: int) -> None:
+    """Wait until each reader has a number of messages with changes."""
     before = [len(reader.messages) for reader in looking]
 
     def is_past() -> bool:
         news = [sum(is_new for _, _, is_new in one.messages[at:]) for one, at in zip(looking, before, strict=True)]
         return min(news) >= count
 
-    while not is_past():
-        engines.move()
-        time.sleep(0.2)
+    until(is_past, f"{count} samples", count * PATIENCE_SECONDS)
 
 
 def _browser(url: str, seconds: float) -> tuple[tuple[float, float], float, float] | None:
