@@ -7,6 +7,7 @@ one page. `Receivers` therefore keeps what it knows of all of them in arrays. Th
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.reception import Reception, reception_of
 from heliograph.monitor.records import receiver_cells
-from heliograph.monitor.roster import Indexes, Roster, numbered
+from heliograph.monitor.roster import Indexes, Roster, Seats, numbered
 from heliograph.monitor.rows import LagBasis, ReceiverRow
 from heliograph.monitor.timeline import Timeline
 from heliograph.monitor.window import Watcher
@@ -119,10 +120,12 @@ def watch_senders(
 class _Join:
     """All receivers of an interval, in columns."""
 
-    def __init__(self, previous: Snapshot | None, current: Snapshot, watcher: Watcher | None) -> None:
+    def __init__(
+        self, previous: Snapshot | None, current: Snapshot, watcher: Watcher | None, seats: Seats | None = None
+    ) -> None:
         self.interval = interval = Interval(previous, current)
         watched = watch_senders(watcher, current.time_ns, interval.now.of("transmitter")) if watcher is not None else {}
-        self.roster = Roster(current, watcher.seats if watcher is not None else None)
+        self.roster = Roster(current, watcher.seats if watcher is not None else seats)
         self.seats = self.roster.seats
         self.shown = self.roster.shown
         self.items = self._of_shown(self.roster.items)
@@ -140,6 +143,27 @@ class _Join:
         if watcher is not None:
             watcher.keep_senders(watched)
         self.summaries: dict[int, Summary | None] = {}
+        self.measured: _Join | None = None
+        """The join whose latencies the rows have; None: their own."""
+        self.places: Sequence[int] = ()
+        """Number of each receiver in it; -1: it was not there."""
+
+    def with_latencies(self, other: _Join) -> _Join:
+        """Return the same rows with the latencies of another interval."""
+        found = copy.copy(self)
+        found.measured, found.places = other, self._places_in(other)
+        return found
+
+    def _places_in(self, other: _Join) -> list[int]:
+        """Return the number of each receiver in another join; -1: it is not there."""
+        if other.seats is self.seats:
+            places = np.full(len(self.roster.items), -1)
+            places[other.shown] = np.arange(len(other.shown))
+            found: list[int] = places[self.shown].tolist()
+            return found
+        theirs, ours = other.seats.places, self.seats.places
+        known = {theirs[seat]: n for n, seat in enumerate(other.shown.tolist())}
+        return [known.get(ours[seat], -1) for seat in self.shown.tolist()]
 
     @cached_property
     def seconds(self) -> npt.NDArray[np.float64]:
@@ -205,6 +229,9 @@ class _Join:
 
     def summarise(self, numbers: Iterable[int]) -> None:
         """Read the latencies of receivers, of all that have not been read yet together."""
+        if self.measured is not None:
+            self.measured.summarise(place for n in numbers if (place := self.places[n]) >= 0)
+            return
         made: dict[int, Summary | None] = {}
         left = {}
         for n in numbers:
@@ -223,10 +250,21 @@ class _Join:
                 made[n] = Summary(values.count, percentiles(values, _FRACTIONS), maximum(values))
         self.summaries |= made  # at the end: another thread takes what is there as read
 
-    def late(self, n: int, latency: Summary | None, recovered: int) -> Verdict | None:
+    def latency(self, n: int) -> Summary | None:
+        """Return the latencies of a receiver, which were read (`summarise`); None: there are none."""
+        if self.measured is not None:
+            return self.measured.latency(place) if (place := self.places[n]) >= 0 else None
+        return self.summaries[n]
+
+    def late(self, n: int) -> Verdict | None:
         """Return the cause of the latest messages of the interval, where the hosts' hiccups are known."""
+        if self.measured is not None:
+            return self.measured.late(place) if (place := self.places[n]) >= 0 else None
+        latency = self.summaries[n]
         if latency is None or latency.count < LEAST_MESSAGES:
             return None
+        now, before = Cells(*self.now[n].tolist()), Cells(*self.before[n].tolist())
+        recovered = max(0, now.messages_recovered - before.messages_recovered)
         sender = self.senders[self.topic_of[n]]
         owner = self.roster.instances[self.owner_of[n]]
         ends = [owner] if sender is None else [owner, sender.owner]
@@ -248,7 +286,7 @@ class _Join:
         recovered = max(0, cells.messages_recovered - before.messages_recovered)
         behaviour = CLASSES[one["behaviour"]]
         self.summarise((n,))
-        latency = self.summaries[n]
+        latency = self.latency(n)
         p50, p99, p999 = latency.percentiles if latency else (None, None, None)
         evidence = Evidence(
             health=owner.health,
@@ -310,7 +348,7 @@ class _Join:
             p99_ns=p99,
             p999_ns=p999,
             max_ns=latency.maximum if latency else None,
-            late=self.late(n, latency, recovered),
+            late=self.late(n),
             clocks=reception.clocks,
             round_trip_ns=reception.round_trip_ns,
         )
@@ -334,13 +372,15 @@ class _Join:
         left = [n for n in numbers if found.get(n) is None]
         self.summarise(left)
         for n in left:
-            latency = self.summaries[n]
+            latency = self.latency(n)
             if latency is not None:
                 found[n] = OneWay(latency.percentiles[0], self.receptions[streams[n]].clocks).trust
         return [found.get(n) for n in numbers]
 
     def _has_more(self, n: int) -> bool:
         """Whether more values were counted than before: a comparison that needs no percentile."""
+        if self.measured is not None:
+            return (place := self.places[n]) >= 0 and self.measured._has_more(place)
         newer, old = self.items[n].histograms.get("total_latency"), self.earlier[n]
         older = old.histograms.get("total_latency") if old is not None else None
         return newer is not None and newer is not older and newer.count > (older.count if older is not None else 0)
@@ -364,6 +404,19 @@ class Receivers(Sequence[ReceiverRow]):
         """Join all relevant receivers of a snapshot (`fleet.receivers`)."""
         join = _Join(previous, current, watcher)
         return cls(join, np.lexsort((join.seats.ranks[join.shown], -join.table["badness"])), {})
+
+    def since(self, older: Snapshot) -> Receivers:
+        """Return the same receivers over the interval since an older snapshot, each judged by one observation."""
+        join = _Join(older, self._join.interval.now.snapshot, None, self._join.seats)
+        return Receivers(join, self._numbers, {})
+
+    def with_latencies(self, other: Receivers) -> Receivers:
+        """Return the same receivers with the latencies of another interval; one that was not there has none.
+
+        Args:
+            other: The receivers over that interval.
+        """
+        return Receivers(self._join.with_latencies(other._join), self._numbers, {})
 
     def part(self, places: Sequence[int]) -> Receivers:
         """Return the receivers at some places, in the order of the places."""

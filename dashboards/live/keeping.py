@@ -332,7 +332,7 @@ def _full_seconds(before: Sequence[tuple[int, Keeping]], found: Keeping) -> floa
     if len(before) < 2 or not found.disk_bytes:
         return None
     seconds = (before[-1][0] - before[0][0]) / 1e9
-    filled = before[0][1].disk_free - found.disk_free
+    filled = before[0][1].disk_free - before[-1][1].disk_free
     if seconds < _LEAST_SECONDS or filled <= 0:
         return None
     return found.disk_free * seconds / filled

@@ -28,7 +28,19 @@ from heliograph.monitor.model import Histogram, ObjectState, Snapshot
 from heliograph.monitor.sparse import grown
 from heliograph.monitor.sparse import merged as all_of
 
-__all__ = ["EVERYTHING", "HISTOGRAMS", "QUANTILES", "Cells", "Group", "Point", "Shift", "around", "merged", "point"]
+__all__ = [
+    "EVERYTHING",
+    "HISTOGRAMS",
+    "HOST_HISTOGRAMS",
+    "QUANTILES",
+    "Cells",
+    "Group",
+    "Point",
+    "Shift",
+    "around",
+    "merged",
+    "point",
+]
 
 Group = str
 """``all``, ``topic:NAME`` or ``receiver:INSTANCE``."""
@@ -38,8 +50,10 @@ Shift = tuple[int, int]
 
 EVERYTHING: Group = "all"
 _WHOLE, _RECOVERED = "total_latency", "total_latency_recovered"
-HISTOGRAMS = frozenset({_WHOLE, _RECOVERED, "host_hiccup"})
-"""Histograms that a snapshot needs; alerts compare latencies with the delays of the host."""
+HOST_HISTOGRAMS = frozenset({"host_hiccup"})
+"""Histograms of the hosts; alerts compare latencies with them."""
+HISTOGRAMS = HOST_HISTOGRAMS | {_WHOLE, _RECOVERED}
+"""Histograms that a snapshot needs."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 _SENT = "messages_sent"

@@ -4,6 +4,11 @@ One thread takes one snapshot per interval for all browsers, and wakes those who
 takes one per second at most. The store is bounded: points of the last minutes (histogram cells only of the last minute)
 and the newest events. After a failed sample the last view stays, with the error; the page then shows the age of its
 data.
+
+Where a sample with the latencies of all receivers is too expensive for the wished interval, most samples are light
+(`pacing.py`). A light one has no such latencies. It renews the receivers with their classes and rates, the faults, and
+all else that says that something is wrong. The points, and the latencies of receivers, are those of whole samples, each
+over the whole interval since the whole sample before it.
 """
 
 from __future__ import annotations
@@ -19,19 +24,21 @@ from queue import SimpleQueue
 from heliograph.dashboards.live.alerting import Alerting, Board
 from heliograph.dashboards.live.detailing import Details, Raised
 from heliograph.dashboards.live.keeping import STORE_HISTOGRAMS, Keeping, keeping
+from heliograph.dashboards.live.pacing import Pace
 from heliograph.dashboards.live.receiving import STAGE_HISTOGRAMS, receiving
 from heliograph.dashboards.live.sending import sending
-from heliograph.dashboards.live.series import HISTOGRAMS, Point, point
+from heliograph.dashboards.live.series import HISTOGRAMS, HOST_HISTOGRAMS, Point, point
 from heliograph.monitor.faults import Fault, Faults
 from heliograph.monitor.fleet import (
     InstanceRow,
     ReceiverRow,
+    Receivers,
     TransmitterRow,
     instances,
     receivers,
     transmitters,
 )
-from heliograph.monitor.hosts import hosts
+from heliograph.monitor.hosts import HostRow, hosts
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
@@ -47,8 +54,8 @@ _STAGES_SECONDS = 60.0
 """Time that the stages are read after the last page that needed them."""
 _LOOKED_SECONDS = 10.0
 """Time that somebody counts as looking after his last request."""
-_MOST_SHARE = 0.15
-"""Share of a core that samples may take: the interval of a large fleet grows until it holds."""
+_LIGHT = HOST_HISTOGRAMS | STORE_HISTOGRAMS
+"""Histograms of a light sample: there are few, and the pauses of hosts are among the faults."""
 _IDLE_INTERVAL = 1.0
 """Shortest time between two samples while nobody looks: the history needs no more."""
 
@@ -63,8 +70,12 @@ class View:
     """Time of the newest sample, wall clock in ns; 0: none yet."""
     interval: float = 1.0
     """Seconds between samples."""
+    whole_interval: float = 1.0
+    """Seconds between samples with the latencies of receivers; the same where all have them."""
     slowed: float = 0.0
-    """Seconds of processor time of a sample, where the interval is longer because of them; 0: it is as asked."""
+    """Seconds of processor time of such a sample, where its interval is longer because of them; 0: it is as asked."""
+    whole_ns: int = 0
+    """Time of the newest sample with the latencies of receivers, wall clock in ns; 0: none yet."""
     points: tuple[Point, ...] = ()
     """Points, oldest first."""
     rows: Sequence[ReceiverRow] = ()
@@ -140,8 +151,17 @@ def status_of(view: View, now_ns: int) -> Status:
     if all(instance.health is not Health.LIVE for instance in view.instances):
         last = f"; last heartbeat {_age((now_ns - view.heard_ns) / 1e9)} ago" if view.heard_ns else ""
         return Status(Service.STALE, f"no live instance{last}")
-    why = f", because a sample takes {view.slowed:.1f} s of a core" if view.slowed else ""
-    return Status(Service.LIVE, f"every {view.interval:g} s{why}")
+    return Status(Service.LIVE, f"every {view.interval:g} s{_slowed(view)}")
+
+
+def _slowed(view: View) -> str:
+    """Return why samples come less often than asked; empty when they do not."""
+    if not view.slowed:
+        return ""
+    if view.whole_interval == view.interval:
+        return f", because a sample takes {view.slowed:.1f} s of a core"
+    rarer = f", latencies and charts every {view.whole_interval:g} s"
+    return f"{rarer}, because a sample with them takes {view.slowed:.1f} s of a core"
 
 
 def _age(seconds: float) -> str:
@@ -182,6 +202,14 @@ class Store:
         self._absence = absence
         self._alerts = alerts
         self._before: Snapshot | None = None
+        self._whole: Snapshot | None = None
+        """The newest whole sample."""
+        self._measured: Receivers | None = None
+        """The receivers over the interval that ended with it."""
+        self._hosts: dict[str, HostRow] = {}
+        """The hosts since then, by instance."""
+        self._is_light = False
+        """Whether the sample that is being taken is light."""
         self._watcher = Watcher()
         self._details = Details()
         self._faults = Faults(kept_ns=int(points * interval * 1e9))  # as long as the charts show them
@@ -189,9 +217,10 @@ class Store:
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
         self._recorded: SimpleQueue[Event] = SimpleQueue()
-        self._interval = interval
-        self._costs: deque[float] = deque(maxlen=2)
-        self._view = View(interval=interval, place=place, alerts=alerts.board if alerts else None)
+        self._pace = Pace(interval)
+        self._view = View(
+            interval=interval, whole_interval=interval, place=place, alerts=alerts.board if alerts else None
+        )
         self._stages_until = 0.0
         self._looked = time.monotonic()
         self._news = threading.Condition()
@@ -214,6 +243,8 @@ class Store:
     @property
     def histograms(self) -> frozenset[str]:
         """Return the histograms that the next sample needs; those of the stages only while a page shows them."""
+        if self._is_light:
+            return _LIGHT
         always = HISTOGRAMS | STORE_HISTOGRAMS
         return always | STAGE_HISTOGRAMS if time.monotonic() < self._stages_until else always
 
@@ -255,19 +286,18 @@ class Store:
 
     def take(self) -> View:
         """Take one sample, make it the newest view, and wake those who wait for one."""
-        is_first, began = self._before is None, time.thread_time()
+        is_first, is_watched = self._whole is None, self._is_watched()
+        self._is_light = not is_first and self._pace.is_light_next(is_watched=is_watched)
+        began = time.thread_time()
         view = self._taken()
-        if not is_first:  # the first one reads all names
-            self._costs.append(time.thread_time() - began)
-        self.show(self._paced(view))
+        if not is_first and not view.trouble:  # the first one reads all names
+            self._pace.add(time.thread_time() - began, is_light=self._is_light)
+        plan = self._pace.plan(is_watched=is_watched)
+        self.show(replace(view, interval=plan.interval, whole_interval=plan.whole_interval, slowed=plan.cost))
         return self._view
 
-    def _paced(self, view: View) -> View:
-        """Return a view with the interval that its fleet permits; one expensive sample does not count."""
-        cost = min(self._costs, default=0.0)
-        needed = round(cost / _MOST_SHARE, 1)
-        is_slow = needed > self._interval
-        return replace(view, interval=needed if is_slow else self._interval, slowed=cost if is_slow else 0.0)
+    def _is_watched(self) -> bool:
+        return time.monotonic() - self._looked <= _LOOKED_SECONDS
 
     def show(self, view: View) -> None:
         """Make a view the newest one."""
@@ -285,22 +315,21 @@ class Store:
         known = tuple(worst(receivers_of(now, before)))
         stores = keeping(before, now, rows)
         sent, hosted = tuple(streams(before, now)), hosts(before, now)
-        if before is not None and (new := point(before, now, rows)) is not None:
-            own = receiving(before, now, rows, known)
-            whole = replace(new, receiving=own, sending=sending(before, now, known), keeping=stores)
-            self._points.append(replace(whole, hosts={row.instance: row for row in hosted}))
-            if len(self._points) > self._cells:
-                old = len(self._points) - self._cells - 1
-                self._points[old] = self._points[old].without_cells()
+        self._hosts = {row.instance: _together(self._hosts.get(row.instance), row) for row in hosted}
+        if not self._is_light:
+            self._measure(before, now, rows, known, stores)
+        if self._measured is not None and self._measured is not rows:
+            rows = rows.with_latencies(self._measured)
         self._events.extendleft(now.events)
         while not self._recorded.empty():
             self._events.appendleft(self._recorded.get())
-        if self._alerts is not None:
+        if self._alerts is not None and not self._is_light:
             self._alerts.feed(now)
         return replace(
             self._view,
             sequence=self._view.sequence + 1,
             time_ns=now.time_ns,
+            whole_ns=self._whole.time_ns if self._whole is not None else 0,
             points=tuple(self._points),
             rows=rows,
             known=known,
@@ -318,6 +347,41 @@ class Store:
             absence="" if now.instances or self._absence is None else self._absence(),
             alerts=self._alerts.board if self._alerts is not None else None,
         )
+
+    def _measure(
+        self,
+        before: Snapshot | None,
+        now: Snapshot,
+        rows: Receivers,
+        known: Sequence[ReceiverOfStream],
+        stores: Mapping[str, Keeping],
+    ) -> None:
+        """Take the latencies of a whole sample, and add the point of the interval since the whole one before.
+
+        Args:
+            before: The sample before, light or whole.
+            now: The whole sample.
+            rows: Receivers of the interval between the two.
+            known: Receivers as their sources see them.
+            stores: The message stores over this interval.
+        """
+        whole, self._whole = self._whole, now
+        is_longer = whole is not None and whole is not before
+        measured = self._measured = rows.since(whole) if whole is not None and is_longer else rows
+        hosted, self._hosts = self._hosts, {}
+        if whole is None or (new := point(whole, now, measured)) is None:
+            return
+        made = replace(
+            new,
+            receiving=receiving(whole, now, rows, known),
+            sending=sending(whole, now, known),
+            keeping=keeping(whole, now, rows) if is_longer else stores,
+            hosts=hosted,
+        )
+        self._points.append(made)
+        if len(self._points) > self._cells:
+            old = len(self._points) - self._cells - 1
+            self._points[old] = self._points[old].without_cells()
 
     def start(self) -> None:
         """Take the first sample, so that the first page is not empty, then continue on a thread."""
@@ -340,7 +404,7 @@ class Store:
         due = time.monotonic()
         while not self._is_closed:
             interval = self._view.interval
-            if time.monotonic() - self._looked > _LOOKED_SECONDS:
+            if not self._is_watched():
                 interval = max(interval, _IDLE_INTERVAL)
             due = max(due + interval, time.monotonic())  # moments missed by a slow sample are skipped
             if self._awake.wait(max(0.0, due - time.monotonic())):
@@ -348,3 +412,16 @@ class Store:
                 due = time.monotonic()
             if not self._is_closed:
                 self.take()
+
+
+def _together(older: HostRow | None, newer: HostRow) -> HostRow:
+    """Return the host of an instance over two intervals, of which the second follows the first."""
+    if older is None:
+        return newer
+    hiccups = [one.hiccup_ns for one in (older, newer) if one.hiccup_ns is not None]
+    return replace(
+        newer,
+        hiccup_ns=max(hiccups, default=None),
+        steps=older.steps + newer.steps,
+        stepped_ns=older.stepped_ns + newer.stepped_ns,
+    )

@@ -9,6 +9,9 @@ each second. Its CPU time comes from /proc, so the browser and the process that 
 ten readers have streams of updates as browsers do, half of the Fleet page and half of the Grid; the browser is Chromium
 and shows the Fleet page. The largest fleet has no histograms, which would take 65 GB, and is sampled four times a
 second, as far as the server does so: it limits the share of a core that samples take.
+
+The time from a fault to its sentence is that of a NAK storm: from the moment when the record of the stream says so to
+the message with the words at a reader of Fleet, with four samples a second as far as the server takes them.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from heliograph.engine import catalogue
 from tests.bench.bench_scrape import Engines, Fleet, cpu_seconds, segments, size_mb
 from tests.bench.report import machine, put_section
 from tests.dashboards.browsing import chromium, until
@@ -47,8 +51,11 @@ FILES = 8192
 """Open files of the server: it keeps a quarter of them for segments."""
 PATIENCE_SECONDS = 120.0
 LEAST_ROUNDS = 3
+LEARNED_SAMPLES = 4
+"""Samples after which the server knows what they cost."""
 NOBODY_SECONDS = 12
 _INTERVAL = re.compile(rb'"interval": ([0-9.]+)')
+_WHOLE_INTERVAL = re.compile(rb"latencies and charts every ([0-9.]+) s")
 NO_SCRIPT = ("(root)", "(idle)", "(program)")
 """What a profile calls the time without script; "(program)" is layout, drawing and messages."""
 WARM_SECONDS = 5
@@ -67,12 +74,14 @@ class Figures:
     rss_mb: float
     interval: float
     """Seconds between two samples."""
+    whole_interval: float
+    """Seconds between two samples with the latencies of receivers."""
     update_kb: float
     """Median size of an update of the Fleet page."""
     grid_kb: float
     """The same of the Grid."""
     delay_ms: float
-    """Median time from a change in the segments to its message at a reader, with four samples a second."""
+    """Median time from a fault in the segments to the message with its sentence, with four samples a second."""
     longest_ms: float
     """The longest of them."""
     script_ms: tuple[float, float] | None
@@ -81,6 +90,20 @@ class Figures:
     """Median time in a second of all that the thread of the page does: script, layout and drawing."""
     heap_mb: float | None
     """JavaScript heap of the browser."""
+
+
+class Faulty(Engines):
+    """A fleet whose stream can have a NAK storm."""
+
+    SENTENCE = b"NAK storm on the stream of feed"
+    """The words on Fleet."""
+
+    def storm(self, is_on: bool) -> None:
+        """Begin or end the storm, as the source of the stream says it."""
+        cells = [cell.name for cell in catalogue.scopes()["tx_stream"].cells]
+        words, record = self._maps[0], self._records[0][1]
+        words[record] += 2
+        words[record + 1 + cells.index("storm_active")] = is_on
 
 
 class Reader:
@@ -97,12 +120,16 @@ class Reader:
         self.page = page
         self.interval = 0.0
         """Seconds between two samples, as the server says."""
+        self.whole_interval = 0.0
+        """The same with the latencies of receivers."""
         self._port = port
         self._query = urlencode({"path": page, "search": PAGES[page], "browser": name})
         self._is_closed = False
         self._link = self._connected()
         self.messages: list[tuple[float, int, bool]] = []
         """Arrival by the monotonic clock, bytes, and whether parts changed."""
+        self.sentences: list[float] = []
+        """Arrivals of the sentence of a storm."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -125,9 +152,14 @@ class Reader:
                 raise SystemExit(f"bench-live: /live/stream answers {status!r}")
             for line in lines:
                 if line.startswith(b"data: "):
-                    said = _INTERVAL.search(line)
-                    self.interval = float(said[1]) if said else self.interval
-                    self.messages.append((time.monotonic(), len(line), not line.rstrip().endswith(b'"parts":{}}')))
+                    now = time.monotonic()
+                    said, whole = _INTERVAL.search(line), _WHOLE_INTERVAL.search(line)
+                    if said:
+                        self.interval = float(said[1])
+                        self.whole_interval = float(whole[1]) if whole else self.interval
+                    self.messages.append((now, len(line), not line.rstrip().endswith(b'"parts":{}}')))
+                    if Faulty.SENTENCE in line:
+                        self.sentences.append(now)
 
     def close(self) -> None:
         """Disconnect."""
@@ -199,26 +231,40 @@ def _share(pid: int, seconds: float) -> float:
     return (cpu_seconds(pid) - began_cpu) / (time.monotonic() - began)
 
 
-def _delays(folder: Path, engines: Engines, seconds: float) -> list[float]:
-    """Return the milliseconds from a change in the segments to its message at a reader, with four samples a second."""
+def _delays(folder: Path, engines: Faulty, seconds: float) -> list[float]:
+    """Return the milliseconds from a storm to its sentence at the readers of Fleet, with four samples a second."""
     found: list[float] = []
     port = free_port()
-    with server(folder, port, 0.25), readers(port) as looking:
+    with moving(engines), server(folder, port, 0.25), readers(port) as everybody:
+        looking = [reader for reader in everybody if reader.page == "/"]
         time.sleep(WARM_SECONDS)
-        until(lambda: all(reader.messages for reader in looking), "the first messages", PATIENCE_SECONDS)
+        _samples_pass(looking, LEARNED_SAMPLES)
         end = time.monotonic() + seconds
         while time.monotonic() < end or len(found) < LEAST_ROUNDS * len(looking):
-            engines.move()
-            moved = time.monotonic()
+            time.sleep(random.random() * min(5.0, looking[0].interval))  # not in step with the samples
+            engines.storm(True)
+            began = time.monotonic()
 
-            def since(moved: float = moved) -> list[float]:
-                new = ([at for at, _, is_new in reader.messages if at > moved and is_new] for reader in looking)
-                return [1e3 * (arrived[0] - moved) for arrived in new if arrived]
+            def since(began: float = began) -> list[float]:
+                told = ([at for at in reader.sentences if at > began] for reader in looking)
+                return [1e3 * (arrived[0] - began) for arrived in told if arrived]
 
-            until(lambda since=since: len(since()) == len(looking), "a message at each reader", PATIENCE_SECONDS)
+            until(lambda since=since: len(since()) == len(looking), "the sentence at each reader", PATIENCE_SECONDS)
             found += since()
-            time.sleep(0.9 + random.random() / 5)  # not in step with the samples
+            engines.storm(False)
+            _samples_pass(looking, 3)  # one may be on its way, and one being taken, when the storm ends
     return found
+
+
+def _samples_pass(looking: Sequence[Reader], count: int) -> None:
+    """Wait until each reader has a number of messages with changes."""
+    before = [len(reader.messages) for reader in looking]
+
+    def is_past() -> bool:
+        news = [sum(is_new for _, _, is_new in one.messages[at:]) for one, at in zip(looking, before, strict=True)]
+        return min(news) >= count
+
+    until(is_past, f"{count} samples", count * PATIENCE_SECONDS)
 
 
 def _browser(url: str, seconds: float) -> tuple[tuple[float, float], float, float] | None:
@@ -283,7 +329,7 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
     """Measure the server and a browser with one fleet."""
     is_largest = fleet.size >= LARGEST
     with segments("heliograph-live-") as folder:
-        engines = Engines(folder, fleet, histograms=not is_largest)
+        engines = Faulty(folder, fleet, histograms=not is_largest)
         port = free_port()
         with moving(engines), server(folder, port, 0.25 if is_largest else 1.0) as pid:
             with readers(port) as looking:
@@ -291,7 +337,7 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
                 time.sleep(WARM_SECONDS)
                 if is_largest:  # its interval is known after three samples
                     until(lambda: looking[0].interval > 1, "an interval for this fleet", PATIENCE_SECONDS)
-                interval = looking[0].interval
+                interval, whole = looking[0].interval, looking[0].whole_interval
                 seconds = max(seconds, 3 * interval)
                 began = time.monotonic()
                 read = _share(pid, seconds)
@@ -303,7 +349,7 @@ def measure(fleet: Fleet, seconds: float) -> Figures:
         delays = _delays(folder, engines, seconds)
     fleet_kb, grid_kb = (statistics.median(found[page]) / 1e3 for page in PAGES)
     seen = (statistics.median(delays), max(delays))
-    return Figures(fleet, alone, read, rss, interval, fleet_kb, grid_kb, *seen, script, task, heap)
+    return Figures(fleet, alone, read, rss, interval, whole, fleet_kb, grid_kb, *seen, script, task, heap)
 
 
 def _sizes(looking: Sequence[Reader], page: str, began: float) -> list[int]:
@@ -332,20 +378,21 @@ def section(found: Sequence[Figures]) -> str:
         "and half of the Grid, then a Chromium. The largest fleet has no histograms and `--interval 0.25`; the server",
         "samples it as often as its share of a core permits.",
         "",
-        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | a sample every s "
-        "| kB of an update: Fleet, Grid | seen after ms, 4 Hz | script ms a second | all work ms | heap MB |",
+        "| receiver-topics | CPU, no reader | CPU, 10 readers | RSS MB | a sample every s, with latencies "
+        "| kB of an update: Fleet, Grid | a fault seen after ms, 4 Hz | script ms a second | all work ms | heap MB |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {one.fleet.size:,} ({one.fleet.topics} x {one.fleet.receivers}) | {one.alone:.1%} | {one.read:.1%} "
-        f"| {one.rss_mb:.0f} | {one.interval:g} "
+        f"| {one.rss_mb:.0f} | {one.interval:g}, {one.whole_interval:g} "
         f"| {one.update_kb:.1f}, {one.grid_kb:.1f} | {one.delay_ms:.0f} (at most {one.longest_ms:.0f}) "
         f"| {_script(one.script_ms)} | {shown(one.task_ms)} | {shown(one.heap_mb)} |"
         for one in found
     ]
     lines += [
         "",
-        "Seen after: from a change in the segments to its message at a reader, without the drawing in its browser.",
+        "A fault seen after: from a NAK storm in the record of the stream to the message with its sentence at a reader",
+        "of Fleet, without the drawing in its browser.",
         "Script: of a Chromium that draws without a graphics card, each second of the measurement for itself, by a",
         "profile with a sample each millisecond, promises and garbage included. All work: of the thread of the page,",
         "with layout and drawing.",

@@ -53,8 +53,13 @@ def stamp(view: View, status: Status) -> dict[str, Any]:
 
 
 def taken(view: View) -> str:
-    """Return the time of the newest sample as text."""
-    return f"sample of {datetime.fromtimestamp(view.time_ns / 1e9):%H:%M:%S}" if view.time_ns else "no sample yet"
+    """Return the time of the newest sample as text, and that of the latencies and charts where it is older."""
+    if not view.time_ns:
+        return "no sample yet"
+    said = f"sample of {datetime.fromtimestamp(view.time_ns / 1e9):%H:%M:%S}"
+    if view.whole_ns == view.time_ns:
+        return said
+    return f"{said}, latencies and charts of {datetime.fromtimestamp(view.whole_ns / 1e9):%H:%M:%S}"
 
 
 def notes(texts: Sequence[str]) -> list[html.P]:

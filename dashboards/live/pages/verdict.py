@@ -234,7 +234,9 @@ def _well(view: View) -> Verdict:
     else:
         headline = "The receiver keeps up" if receiving == 1 else f"All {receiving} receivers keep up"
         books = f"{lost:,.0f} packets lost" if lost else "no packets lost"
-        found = _plain("good", headline, f"{books} in the last {span}")
+        newest = view.points[-1].time_ns if view.points else view.time_ns
+        when = f"the last {span}" if newest == view.time_ns else f"the {span} until {moment(newest, view.time_ns)}"
+        found = _plain("good", headline, f"{books} in {when}")
     return replace(found, sentences=(*found.sentences, *_left_on(view)))
 
 
