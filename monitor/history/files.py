@@ -31,10 +31,10 @@ from heliograph.monitor.history.schema import HISTORY, SPOOL, Column, LatencyInt
 from heliograph.monitor.history.writes import put, sync_folder
 
 __all__ = [
-    "UNREADABLE",
     "Broken",
     "Scan",
     "Unit",
+    "UnreadableFile",
     "first_line",
     "no_spool",
     "normalized",
@@ -77,6 +77,18 @@ class Broken:
 
     path: str
     reason: str
+
+
+class UnreadableFile(Exception):
+    """A file is missing or damaged.
+
+    Args:
+        broken: The file and the reason.
+    """
+
+    def __init__(self, broken: Broken) -> None:
+        super().__init__(f"{broken.path}: {broken.reason}")
+        self.broken = broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,28 +356,33 @@ def _units(files: Sequence[_File]) -> Iterator[Unit]:
         )
 
 
-UNREADABLE = (OSError, pa.ArrowException, ValueError)
-"""Errors of a damaged or missing file."""
-
-
 def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
     """Yield the rows of each file of a unit, every (source, seq) once; `Broken` for an unreadable file."""
     for path, tables in read_in_steps(paths):
         try:
-            yield path, pa.concat_tables([arrow_schema(SPOOL).empty_table(), *tables])
-        except UNREADABLE as error:
-            yield path, Broken(path, first_line(error))
+            steps = [arrow_schema(SPOOL).empty_table(), *tables]
+        except UnreadableFile as error:
+            yield path, error.broken
+        else:
+            yield path, pa.concat_tables(steps)
 
 
 def read_in_steps(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[pa.Table]]]:
     """Yield the rows of each file of a unit, every (source, seq) once, some thousand at a time.
 
-    So a large file needs the memory of a few rows. The tables of a file raise `UNREADABLE` where it is damaged; the
+    So a large file needs the memory of a few rows. The tables of a file raise `UnreadableFile` where it is damaged; the
     caller must then drop those that it took before. They must be used up before the next file is asked for.
     """
     seen: set[tuple[str, int]] = set()
     for path in paths:
-        yield path, _steps(path, seen, alone=len(paths) == 1)
+        yield path, _readable_steps(path, seen, alone=len(paths) == 1)
+
+
+def _readable_steps(path: str, seen: set[tuple[str, int]], *, alone: bool) -> Iterator[pa.Table]:
+    try:
+        yield from _steps(path, seen, alone=alone)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise UnreadableFile(Broken(path, first_line(error))) from error
 
 
 def _steps(path: str, seen: set[tuple[str, int]], *, alone: bool) -> Iterator[pa.Table]:

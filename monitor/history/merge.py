@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
-from heliograph.monitor.history.files import UNREADABLE, Broken, Unit, first_line, read_in_steps, scan
+from heliograph.monitor.history.files import Broken, Unit, UnreadableFile, read_in_steps, scan
 from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTILES, SERIES, arrow_schema
 
@@ -343,8 +343,8 @@ def merge_units(
         for path, tables in read_in_steps(unit.paths):
             try:
                 of_file = merger.of_file(tables, path)
-            except UNREADABLE as error:
-                problems.append((Broken(path, first_line(error)), 0))
+            except UnreadableFile as error:
+                problems.append((error.broken, 0))
             else:
                 merger.take(of_file)
         if progress is not None:

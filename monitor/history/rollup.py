@@ -42,10 +42,10 @@ import pyarrow.compute as pc
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import (
-    UNREADABLE,
     Broken,
     Scan,
     Unit,
+    UnreadableFile,
     first_line,
     no_spool,
     read_in_steps,
@@ -216,8 +216,8 @@ def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
             notes = _FileNotes()
             try:
                 of_file = merger.of_file((notes.fresh(table, job) for table in tables), path)
-            except UNREADABLE as error:
-                found.problems.append((_seen_from(Broken(path, first_line(error)), host), 0))
+            except UnreadableFile as error:
+                found.problems.append((_seen_from(error.broken, host), 0))
             else:
                 merger.take(of_file)
                 found.add(notes.found(path))

@@ -16,7 +16,15 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import files
-from heliograph.monitor.history.files import UNREADABLE, Broken, read_in_steps, read_unit, scan, to_table, write_spool
+from heliograph.monitor.history.files import (
+    Broken,
+    UnreadableFile,
+    read_in_steps,
+    read_unit,
+    scan,
+    to_table,
+    write_spool,
+)
 from heliograph.monitor.history.schema import LABELS, SPOOL, arrow_schema
 from tests.history.recordings import damaged_at_its_end, interval, sample_spool
 
@@ -120,8 +128,9 @@ def test_rows_of_a_file_damaged_at_its_end_do_not_hide_their_copies(
     (whole,) = write_spool(tmp_path / "whole", rows, "s0", 0)
     ((_, steps),) = read_in_steps([str(damaged)])
     assert next(steps).num_rows == 4
-    with pytest.raises(UNREADABLE):
+    with pytest.raises(UnreadableFile) as caught:
         list(steps)
+    assert caught.value.broken.path == str(damaged)
     (first, second) = read_unit([str(damaged), str(whole)])
     assert isinstance(first[1], Broken)
     assert second[1].equals(to_table(rows))
