@@ -486,7 +486,8 @@ def _rolled_up(
     first, last = _hours_of(found)
     skip = {} if replace else _merged_before(history, first, last)
     closed = _closed_before(history, first, last)
-    jobs = [_job(unit, skip, closed) for unit in found.units]
+    paths = _absolute_paths(found)
+    jobs = [_job(unit, paths, skip, closed) for unit in found.units]
     progress(f"merging {found.rows:,} intervals of {sum(len(unit.paths) for unit in found.units):,} files")
     notes = runner.read(jobs) if jobs else Found()
     notes.problems += [(broken, 0) for broken in found.broken]
@@ -498,11 +499,7 @@ def _rolled_up(
             ledger,
             history,
             notes,
-            {
-                str(absolute(located(path))): str(below(located(path), spool))
-                for unit in found.units
-                for path in unit.paths
-            },
+            {there: str(below(located(path), spool)) for path, there in paths.items()},
         )
     return done, is_contested
 
@@ -519,9 +516,21 @@ def _day_us(day: str) -> int:
     return round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000_000
 
 
-def _job(unit: Unit, skip: Skip, closed: Mapping[int, str]) -> Job:
+def _absolute_paths(found: Scan) -> dict[str, str]:
+    """Return the absolute paths of the files by their paths. Each directory, which has many files, is resolved once."""
+    folders: dict[str, str] = {}
+    result = {}
+    for path in (path for unit in found.units for path in unit.paths):
+        folder, _, name = path.rpartition("/")
+        if folder not in folders:
+            folders[folder] = str(absolute(located(path).parent))
+        result[path] = f"{folders[folder]}/{name}"
+    return result
+
+
+def _job(unit: Unit, paths: Mapping[str, str], skip: Skip, closed: Mapping[int, str]) -> Job:
     return Job(
-        _absolute(unit),
+        Unit(tuple(paths[path] for path in unit.paths), unit.rows, unit.sources, unit.first_us, unit.last_us),
         {source: skip[source] for source in unit.sources if source in skip},
         {day: reason for day, reason in closed.items() if unit.first_us - DAY_US < day <= unit.last_us},
     )
@@ -564,11 +573,6 @@ def _merged_before(history: Place, first: str, last: str) -> dict[str, Ranges]:
 
 _LATEST_US = 253_402_300_799_000_000
 """End of the year 9999."""
-
-
-def _absolute(unit: Unit) -> Unit:
-    paths = tuple(str(absolute(located(path))) for path in unit.paths)
-    return Unit(paths, unit.rows, unit.sources, unit.first_us, unit.last_us)
 
 
 def _committed(

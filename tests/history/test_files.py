@@ -175,6 +175,34 @@ def test_a_footer_whose_statistics_are_of_another_type_is_named(tmp_path: Path) 
     assert broken.reason == "its column source has type INT32, not BYTE_ARRAY"
 
 
+@pytest.mark.parametrize("footers", ["one by one", "at once, as of a store"])
+def test_each_unfit_file_between_good_ones_is_named_in_the_order_of_names(
+    footers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schema that equals the one of the file before is not checked again."""
+    position = to_table([]).schema.get_field_index("source")
+    for seq in range(60):
+        table = to_table([interval([1], seq=seq)])
+        if seq % 5 == 2:
+            table = table.drop_columns(["n" if seq % 2 else "h"])
+        elif seq % 5 == 3:
+            table = table.set_column(position, "source", pa.array([1], pa.int32()))
+        files.write_table(tmp_path / f"{seq:02}.parquet", table)
+        if seq % 5 == 4:
+            (tmp_path / f"{seq:02}.parquet").write_bytes(b"PAR1")
+    if footers != "one by one":
+        monkeypatch.setattr(files, "RemotePath", type(tmp_path))
+    found = scan(tmp_path)
+    assert [Path(path).name for unit in found.units for path in unit.paths] == [
+        f"{seq:02}.parquet" for seq in range(60) if seq % 5 < 2
+    ]
+    named = {Path(broken.path).name: broken.reason for broken in found.broken}
+    assert list(named) == [f"{seq:02}.parquet" for seq in range(60) if seq % 5 >= 2]
+    assert named["02.parquet"] == "it lacks the columns h"
+    assert named["07.parquet"] == "it lacks the columns n"
+    assert named["03.parquet"] == "its column source has type INT32, not BYTE_ARRAY"
+
+
 @pytest.mark.parametrize("name", ["source", "seq", "ts"])
 def test_a_damaged_chunk_type_does_not_end_the_process(name: str, tmp_path: Path) -> None:
     """pyarrow aborts when it reads statistics of a chunk whose type is not that of its column."""
