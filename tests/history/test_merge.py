@@ -15,8 +15,9 @@ from heliograph.monitor import _hdr
 from heliograph.monitor.history import files as files_module
 from heliograph.monitor.history import merge as merge_module
 from heliograph.monitor.history.files import Broken, scan, to_table, write_spool
+from heliograph.monitor.history.fresh import Job, read_units
 from heliograph.monitor.history.merge import Merger, merge, merge_spool
-from heliograph.monitor.history.rollup import Job, Threads, read_units, rollup
+from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES, LatencyInterval, arrow_schema
 from tests.history.recordings import NOON, SECOND, damaged_at_its_end, interval, latencies, sample_spool
 
