@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -31,10 +32,10 @@ from heliograph.monitor.history.schema import HISTORY, SPOOL, Column, LatencyInt
 from heliograph.monitor.history.writes import put, sync_folder
 
 __all__ = [
-    "UNREADABLE",
     "Broken",
     "Scan",
     "Unit",
+    "UnreadableFile",
     "first_line",
     "no_spool",
     "normalized",
@@ -77,6 +78,18 @@ class Broken:
 
     path: str
     reason: str
+
+
+class UnreadableFile(Exception):
+    """A file is missing or damaged.
+
+    Args:
+        broken: The file and the reason.
+    """
+
+    def __init__(self, broken: Broken) -> None:
+        super().__init__(f"{broken.path}: {broken.reason}")
+        self.broken = broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,24 +229,54 @@ def scan(folder: Place, skip: Callable[[str], bool] | None = None) -> Scan:
     """
     if not folder.is_dir():
         raise no_spool(folder)
-    broken = []
-    found = []
-    for path in parquet_files(folder):
-        if skip is not None and skip(str(below(path, folder))):
-            continue
+    paths = [path for path in parquet_files(folder) if skip is None or not skip(str(below(path, folder)))]
+    footers = _Footers()
+    if isinstance(folder, RemotePath):
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            files = list(pool.map(footers.read, paths))
+    else:  # opening a local file takes less time than passing it to a thread and back
+        files = list(map(footers.read, paths))
+    return Scan(
+        tuple(_units([one for one in files if isinstance(one, _File)])),
+        tuple(one for one in files if isinstance(one, Broken)),
+    )
+
+
+_REQUESTS = 16
+"""Footers asked of a store at once. An answer takes some 10 ms, whatever its size."""
+
+
+class _Footers:
+    """Reads the footers of files. Nearly all have the same schema, and to compare it is faster than to check it."""
+
+    def __init__(self) -> None:
+        self._checked: tuple[pq.ParquetSchema, object] | None = None
+        """Schema of the last fit file, and its metadata, which has the schema of Arrow."""
+
+    def read(self, path: Place) -> _File | Broken | None:
+        """Return the file; None: it has no rows."""
         try:
             metadata = pq.read_metadata(opened(path))
-            reason = _unfit(metadata.schema.to_arrow_schema()) or _of_other_types(metadata.schema)
-            if reason is None and metadata.num_rows > 0:
-                found.append(_File(str(path), metadata.num_rows, _spans(metadata, path), *_times(metadata)))
+            if reason := self._unfit(metadata):
+                return Broken(str(path), reason)
+            if metadata.num_rows > 0:
+                return _File(str(path), metadata.num_rows, _spans(metadata, path), *_times(metadata))
         except (OSError, pa.ArrowException, ValueError) as error:
-            reason = first_line(error)
-        if reason is not None:
-            broken.append(Broken(str(path), reason))
-    return Scan(tuple(_units(found)), tuple(broken))
+            return Broken(str(path), first_line(error))
+        return None
+
+    def _unfit(self, metadata: pq.FileMetaData) -> str | None:
+        schema, more = metadata.schema, metadata.metadata
+        checked = self._checked
+        if checked is not None and schema.equals(checked[0]) and more == checked[1]:
+            return None
+        reason = _lacks(schema.to_arrow_schema()) or _of_other_types(schema)
+        if reason is None:
+            self._checked = schema, more
+        return reason
 
 
-def _unfit(schema: pa.Schema) -> str | None:
+def _lacks(schema: pa.Schema) -> str | None:
     missing = sorted(_NEEDED - set(schema.names))
     return f"it lacks the columns {', '.join(missing)}" if missing else None
 
@@ -344,28 +387,33 @@ def _units(files: Sequence[_File]) -> Iterator[Unit]:
         )
 
 
-UNREADABLE = (OSError, pa.ArrowException, ValueError)
-"""Errors of a damaged or missing file."""
-
-
 def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
     """Yield the rows of each file of a unit, every (source, seq) once; `Broken` for an unreadable file."""
     for path, tables in read_in_steps(paths):
         try:
-            yield path, pa.concat_tables([arrow_schema(SPOOL).empty_table(), *tables])
-        except UNREADABLE as error:
-            yield path, Broken(path, first_line(error))
+            steps = [arrow_schema(SPOOL).empty_table(), *tables]
+        except UnreadableFile as error:
+            yield path, error.broken
+        else:
+            yield path, pa.concat_tables(steps)
 
 
 def read_in_steps(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[pa.Table]]]:
     """Yield the rows of each file of a unit, every (source, seq) once, some thousand at a time.
 
-    So a large file needs the memory of a few rows. The tables of a file raise `UNREADABLE` where it is damaged; the
+    So a large file needs the memory of a few rows. The tables of a file raise `UnreadableFile` where it is damaged; the
     caller must then drop those that it took before. They must be used up before the next file is asked for.
     """
     seen: set[tuple[str, int]] = set()
     for path in paths:
-        yield path, _steps(path, seen, alone=len(paths) == 1)
+        yield path, _readable_steps(path, seen, alone=len(paths) == 1)
+
+
+def _readable_steps(path: str, seen: set[tuple[str, int]], *, alone: bool) -> Iterator[pa.Table]:
+    try:
+        yield from _steps(path, seen, alone=alone)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise UnreadableFile(Broken(path, first_line(error))) from error
 
 
 def _steps(path: str, seen: set[tuple[str, int]], *, alone: bool) -> Iterator[pa.Table]:

@@ -25,7 +25,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -371,6 +373,7 @@ def is_of_day(table: pa.Table) -> pa.ChunkedArray:
 def read_parts(history: Place) -> Iterator[pa.Table | Broken]:
     """Yield the rows of one hour, or of one day that stands for its hours, after the other; and unreadable files.
 
+    A thread reads the next UTC day meanwhile: decompression runs without the interpreter's lock, and stores are slow.
     Hours of earlier versions come last. A directory of these is taken as an hour.
 
     Raises:
@@ -378,8 +381,14 @@ def read_parts(history: Place) -> Iterator[pa.Table | Broken]:
     """
     if not history.is_dir():
         raise UserError(f"no history in {history}: create one with `heliograph history rollup`")
-    for date in dates(history):
-        yield from _of_date(history, date)
+    with ThreadPoolExecutor(1) as thread:
+        coming: deque[Future[list[pa.Table | Broken]]] = deque()
+        for date in dates(history):
+            coming.append(thread.submit(_of_date, history, date))
+            if len(coming) > 1:
+                yield from _used_up(coming.popleft().result())
+        for last in coming:
+            yield from _used_up(last.result())
     for _, paths in groupby(_of_earlier_versions(history), lambda path: path.parent):
         tables = [arrow_schema(HISTORY).empty_table()]
         for path in paths:
@@ -388,6 +397,13 @@ def read_parts(history: Place) -> Iterator[pa.Table | Broken]:
             except (OSError, pa.ArrowException, ValueError) as error:
                 yield Broken(str(path), first_line(error))
         yield pa.concat_tables(tables)
+
+
+def _used_up(parts: list[pa.Table | Broken]) -> Iterator[pa.Table | Broken]:
+    """Yield parts and forget each of them, so that the next day takes the memory of this one."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()
 
 
 def _of_date(history: Place, date: str) -> list[pa.Table | Broken]:

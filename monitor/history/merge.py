@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor import _hdr
-from heliograph.monitor.history.files import UNREADABLE, Broken, Unit, first_line, read_in_steps, scan
+from heliograph.monitor.history.files import Broken, Unit, UnreadableFile, read_in_steps, scan
 from heliograph.monitor.history.remote import Place
 from heliograph.monitor.history.schema import HISTORY, LABELS, ORIGIN, PERCENTILES, SERIES, arrow_schema
 
@@ -235,11 +235,16 @@ class Merger:
 
     Small tables are gathered first: a merge has a fixed cost, and files of a minute have a few rows each. A large table
     is merged batch by batch, so that few histograms are copied at once.
+
+    Args:
+        period: Length of the merged periods.
+        by: Labels that tell series apart, see `merge`.
     """
 
-    def __init__(self, period: Period = HOUR_US) -> None:
+    def __init__(self, period: Period = HOUR_US, by: Sequence[str] = ALL_LABELS) -> None:
         self._refused: Counter[Broken] = Counter()
         self._period = period
+        self._by = by
         self._gathered: list[tuple[str, pa.Table]] = []
         self._rows = self._bytes = 0
         self._parts: list[pa.Table] = []
@@ -255,18 +260,18 @@ class Merger:
         for batch in table.to_batches():
             self._gathered.append((path, pa.Table.from_batches([batch])))
             self._rows += batch.num_rows
-            self._bytes += batch.nbytes
+            self._bytes += batch.column("h").nbytes
             self._bound()
 
     def of_file(self, tables: Iterable[pa.Table], path: str) -> Merger:
         """Return a merger of the tables of a file, for `take`. If the iteration raises, none of them count."""
-        result = Merger(self._period)
+        result = Merger(self._period, self._by)
         for table in tables:
             result.add(table, path)
         return result
 
     def take(self, other: Merger) -> None:
-        """Take over what another merger of the same period has."""
+        """Take over what another merger of the same period and labels has."""
         self._refused.update(other._refused)
         self._gathered += other._gathered
         self._rows += other._rows
@@ -292,7 +297,7 @@ class Merger:
         """All so far, to be merged again."""
         self._merge_gathered()
         if len(self._parts) != 1:
-            whole, refused = merge(self._whole(), self._period, final=False)
+            whole, refused = self._merged(self._whole())
             self._note("", refused)
             self._parts = [whole]
         return self._parts[0]
@@ -300,7 +305,7 @@ class Merger:
     def result(self) -> pa.Table:
         """All, with percentiles."""
         self._merge_gathered()
-        whole, refused = merge(self._whole(), self._period)
+        whole, refused = self._merged(self._whole(), final=True)
         self._note("", refused)
         return whole
 
@@ -312,11 +317,14 @@ class Merger:
         # Tables of the spool and of the history have different columns.
         for names in sorted({tuple(table.column_names) for _, table in gathered}):
             of_kind = [(path, table) for path, table in gathered if tuple(table.column_names) == names]
-            merged, refused = merge(pa.concat_tables([table for _, table in of_kind]), self._period, final=False)
+            merged, refused = self._merged(pa.concat_tables([table for _, table in of_kind]))
             self._parts.append(merged)
             if refused:  # rare: find out from which tables
                 for path, table in of_kind:
-                    self._note(path, merge(table, self._period, final=False)[1])
+                    self._note(path, self._merged(table)[1])
+
+    def _merged(self, table: pa.Table, *, final: bool = False) -> tuple[pa.Table, Counter[str]]:
+        return merge(table, self._period, final=final, by=self._by)
 
     def _note(self, path: str, refused: Counter[str]) -> None:
         self._refused.update({Broken(path, reason): rows for reason, rows in refused.items()})
@@ -335,8 +343,8 @@ def merge_units(
         for path, tables in read_in_steps(unit.paths):
             try:
                 of_file = merger.of_file(tables, path)
-            except UNREADABLE as error:
-                problems.append((Broken(path, first_line(error)), 0))
+            except UnreadableFile as error:
+                problems.append((error.broken, 0))
             else:
                 merger.take(of_file)
         if progress is not None:

@@ -8,9 +8,9 @@ that are merged already. So a second run changes nothing, late intervals enter w
 written. A run that is killed has committed some hours; the next run does the others.
 
 The job has two halves, which a `Runner` spreads over threads (`Threads`) or over Spark
-(`monitor.history.rollup_spark`): `read_units` merges new intervals, `write_hour` adds them to an hour. Between the
-halves this process learns which hours change; after them it commits. It alone writes manifests. If another writer was
-first in an hour, as is possible in an object store, the run reads that hour again and adds to it.
+(`monitor.history.rollup_spark`): `read_units` (`monitor.history.fresh`) merges new intervals, `write_hour` adds them to
+an hour. Between the halves this process learns which hours change; after them it commits. It alone writes manifests. If
+another writer was first in an hour, as is possible in an object store, the run reads that hour again and adds to it.
 
 An adopted hour (made by a version that did not note what it merged) may hold the same intervals as the spool. Of each
 series that both have, the larger number of intervals wins: the spool's rows if it has at least as many, else the old
@@ -26,32 +26,28 @@ import os
 import random
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import (
-    UNREADABLE,
     Broken,
     Scan,
     Unit,
     first_line,
     no_spool,
-    read_in_steps,
     scan,
     write_table,
 )
+from heliograph.monitor.history.fresh import Found, Job, Skip, read_units
 from heliograph.monitor.history.hours import (
     Contested,
     DataFile,
@@ -68,31 +64,25 @@ from heliograph.monitor.history.hours import (
     sweep,
 )
 from heliograph.monitor.history.ledger import Ledger
-from heliograph.monitor.history.merge import DAY_US, HOUR_US, Merger, merge, shares
-from heliograph.monitor.history.ranges import Ranges, inside, overlap, ranges_of, union
+from heliograph.monitor.history.merge import DAY_US, merge, shares
+from heliograph.monitor.history.ranges import Ranges, overlap, union
 from heliograph.monitor.history.remote import Place, absolute, below, located, size_of
 from heliograph.monitor.history.runs import Run
 from heliograph.monitor.history.schema import HISTORY, LABELS, SERIES, arrow_schema
 
 __all__ = [
     "Base",
-    "Found",
-    "Job",
     "Plan",
     "RolledUp",
     "Runner",
     "Threads",
     "Written",
-    "read_units",
     "rollup",
     "write_hour",
 ]
 
 Progress = Callable[[str], None]
 """Called with a line of text about the work."""
-
-Skip = Mapping[str, Ranges]
-"""Sequence numbers that are merged already, by source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,33 +109,6 @@ class RolledUp:
             self.kept + later.kept,
             later.problems,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Files to read together, and what to leave out of them."""
-
-    unit: Unit
-    skip: Skip
-    closed: Mapping[int, str] = field(default_factory=dict)
-    """Why the days take no more intervals, by start of the day (microseconds)."""
-
-
-@dataclass(slots=True)
-class Found:
-    """Notes of the first half."""
-
-    merged: dict[int, dict[str, Ranges]] = field(default_factory=dict)
-    """New sequence numbers by start of the hour (microseconds) and source."""
-    problems: list[tuple[Broken, int]] = field(default_factory=list)
-
-    def add(self, other: Found) -> None:
-        """Take over the notes of another part."""
-        self.problems += other.problems
-        for begin, sources in other.merged.items():
-            mine = self.merged.setdefault(begin, {})
-            for source, ranges in sources.items():
-                mine[source] = union([mine.get(source, []), ranges])
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,107 +157,6 @@ class Runner(Protocol):
 
     def write(self, plan: Plan) -> Iterable[Written]:
         """Run `write_hour` on the rows of `read`, for each hour of the plan."""
-
-
-# -- first half -------------------------------------------------------------------------------------------------------
-
-
-def read_units(jobs: Iterable[Job], host: str = "") -> tuple[pa.Table, Found]:
-    """Merge the new intervals of some files.
-
-    Args:
-        jobs: The files.
-        host: Name of the worker, for messages; empty on the machine that runs the command.
-
-    Returns:
-        Partly merged rows of `HISTORY`, and the notes.
-    """
-    merger = Merger()
-    found = Found()
-    for job in jobs:
-        for path, tables in read_in_steps(job.unit.paths):
-            notes = _FileNotes()
-            try:
-                of_file = merger.of_file((notes.fresh(table, job) for table in tables), path)
-            except UNREADABLE as error:
-                found.problems.append((_seen_from(Broken(path, first_line(error)), host), 0))
-            else:
-                merger.take(of_file)
-                found.add(notes.found(path))
-    part = merger.partial()
-    found.problems += merger.problems
-    return part, found
-
-
-class _FileNotes:
-    """Notes of the first half about one file; they count only if the whole file can be read."""
-
-    def __init__(self) -> None:
-        self._new = Found()
-        self._late: Counter[str] = Counter()
-
-    def fresh(self, table: pa.Table, job: Job) -> pa.Table:
-        """Return the rows of a table that are to be merged, and note their numbers."""
-        rows, late = _without_closed(_fresh(table, job.skip), job.closed)
-        for reason, number in late:
-            self._late[reason] += number
-        if rows.num_rows:
-            self._new.add(Found(_new_numbers(rows)))
-        return rows
-
-    def found(self, path: str) -> Found:
-        """Return the notes."""
-        return Found(self._new.merged, [(Broken(path, reason), rows) for reason, rows in self._late.items()])
-
-
-def _seen_from(broken: Broken, host: str) -> Broken:
-    if host and not located(broken.path).is_file():
-        return Broken(broken.path, f"the worker on {host} does not see it: spool and history must be on shared storage")
-    return broken
-
-
-def _fresh(table: pa.Table, skip: Skip) -> pa.Table:
-    """Return the rows that are not merged already."""
-    source = _dictionary(table["source"])
-    seq = _integers(table["seq"])
-    code = _integers(pa.chunked_array([source.indices]))
-    is_old = np.zeros(table.num_rows, dtype=np.bool_)
-    for index, name in enumerate(source.dictionary.to_pylist()):
-        if ranges := skip.get(name):
-            is_old |= (code == index) & inside(ranges, seq)
-    return table.filter(pa.array(~is_old)) if is_old.any() else table
-
-
-def _without_closed(table: pa.Table, closed: Mapping[int, str]) -> tuple[pa.Table, list[tuple[str, int]]]:
-    """Return the rows outside closed days, and for each closed day the reason and the number of its rows."""
-    if not closed or table.num_rows == 0:
-        return table, []
-    days = _integers(table["ts"].cast(pa.int64())) // DAY_US * DAY_US
-    late = [(closed[day], int((days == day).sum())) for day in np.unique(days).tolist() if day in closed]
-    return (table.filter(pa.array(~np.isin(days, list(closed)))), late) if late else (table, [])
-
-
-def _new_numbers(table: pa.Table) -> dict[int, dict[str, Ranges]]:
-    begins = _integers(table["ts"].cast(pa.int64())) // HOUR_US * HOUR_US
-    source = _dictionary(table["source"])
-    code = _integers(pa.chunked_array([source.indices]))
-    seq = _integers(table["seq"])
-    names = source.dictionary.to_pylist()
-    if len(names) == 1 and begins.min() == begins.max():  # nearly all files
-        return {int(begins[0]): {names[0]: ranges_of(seq)}}
-    result: dict[int, dict[str, Ranges]] = {}
-    for begin, index in np.unique(np.stack((begins, code)), axis=1).T.tolist():
-        result.setdefault(begin, {})[names[index]] = ranges_of(seq[(begins == begin) & (code == index)])
-    return result
-
-
-def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    encoded = column.dictionary_encode().combine_chunks()
-    return encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
-
-
-def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    return np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
 
 
 # -- second half ------------------------------------------------------------------------------------------------------
@@ -486,7 +348,8 @@ def _rolled_up(
     first, last = _hours_of(found)
     skip = {} if replace else _merged_before(history, first, last)
     closed = _closed_before(history, first, last)
-    jobs = [_job(unit, skip, closed) for unit in found.units]
+    paths = _absolute_paths(found)
+    jobs = [_job(unit, paths, skip, closed) for unit in found.units]
     progress(f"merging {found.rows:,} intervals of {sum(len(unit.paths) for unit in found.units):,} files")
     notes = runner.read(jobs) if jobs else Found()
     notes.problems += [(broken, 0) for broken in found.broken]
@@ -498,11 +361,7 @@ def _rolled_up(
             ledger,
             history,
             notes,
-            {
-                str(absolute(located(path))): str(below(located(path), spool))
-                for unit in found.units
-                for path in unit.paths
-            },
+            {there: str(below(located(path), spool)) for path, there in paths.items()},
         )
     return done, is_contested
 
@@ -519,9 +378,21 @@ def _day_us(day: str) -> int:
     return round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000_000
 
 
-def _job(unit: Unit, skip: Skip, closed: Mapping[int, str]) -> Job:
+def _absolute_paths(found: Scan) -> dict[str, str]:
+    """Return the absolute paths of the files by their paths. Each directory, which has many files, is resolved once."""
+    folders: dict[str, str] = {}
+    result = {}
+    for path in (path for unit in found.units for path in unit.paths):
+        folder, _, name = path.rpartition("/")
+        if folder not in folders:
+            folders[folder] = str(absolute(located(path).parent))
+        result[path] = f"{folders[folder]}/{name}"
+    return result
+
+
+def _job(unit: Unit, paths: Mapping[str, str], skip: Skip, closed: Mapping[int, str]) -> Job:
     return Job(
-        _absolute(unit),
+        Unit(tuple(paths[path] for path in unit.paths), unit.rows, unit.sources, unit.first_us, unit.last_us),
         {source: skip[source] for source in unit.sources if source in skip},
         {day: reason for day, reason in closed.items() if unit.first_us - DAY_US < day <= unit.last_us},
     )
@@ -564,11 +435,6 @@ def _merged_before(history: Place, first: str, last: str) -> dict[str, Ranges]:
 
 _LATEST_US = 253_402_300_799_000_000
 """End of the year 9999."""
-
-
-def _absolute(unit: Unit) -> Unit:
-    paths = tuple(str(absolute(located(path))) for path in unit.paths)
-    return Unit(paths, unit.rows, unit.sources, unit.first_us, unit.last_us)
 
 
 def _committed(

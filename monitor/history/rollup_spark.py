@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heliograph.monitor.history.files import Broken, Unit
+from heliograph.monitor.history.fresh import Found, Job, read_units
 from heliograph.monitor.history.merge import shares
-from heliograph.monitor.history.rollup import Found, Job, Plan, Written, read_units, write_hour
+from heliograph.monitor.history.rollup import Plan, Written, write_hour
 from heliograph.monitor.history.schema import HISTORY, LABELS, Column, arrow_schema, spark_schema
 
 if TYPE_CHECKING:

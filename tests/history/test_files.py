@@ -16,7 +16,15 @@ import pytest
 
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import files
-from heliograph.monitor.history.files import UNREADABLE, Broken, read_in_steps, read_unit, scan, to_table, write_spool
+from heliograph.monitor.history.files import (
+    Broken,
+    UnreadableFile,
+    read_in_steps,
+    read_unit,
+    scan,
+    to_table,
+    write_spool,
+)
 from heliograph.monitor.history.schema import LABELS, SPOOL, arrow_schema
 from tests.history.recordings import damaged_at_its_end, interval, sample_spool
 
@@ -120,8 +128,9 @@ def test_rows_of_a_file_damaged_at_its_end_do_not_hide_their_copies(
     (whole,) = write_spool(tmp_path / "whole", rows, "s0", 0)
     ((_, steps),) = read_in_steps([str(damaged)])
     assert next(steps).num_rows == 4
-    with pytest.raises(UNREADABLE):
+    with pytest.raises(UnreadableFile) as caught:
         list(steps)
+    assert caught.value.broken.path == str(damaged)
     (first, second) = read_unit([str(damaged), str(whole)])
     assert isinstance(first[1], Broken)
     assert second[1].equals(to_table(rows))
@@ -164,6 +173,34 @@ def test_a_footer_whose_statistics_are_of_another_type_is_named(tmp_path: Path) 
     files.write_table(tmp_path / "number.parquet", good.set_column(position, "source", pa.array([1], pa.int32())))
     (broken,) = scan(tmp_path).broken
     assert broken.reason == "its column source has type INT32, not BYTE_ARRAY"
+
+
+@pytest.mark.parametrize("footers", ["one by one", "at once, as of a store"])
+def test_each_unfit_file_between_good_ones_is_named_in_the_order_of_names(
+    footers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schema that equals the one of the file before is not checked again."""
+    position = to_table([]).schema.get_field_index("source")
+    for seq in range(60):
+        table = to_table([interval([1], seq=seq)])
+        if seq % 5 == 2:
+            table = table.drop_columns(["n" if seq % 2 else "h"])
+        elif seq % 5 == 3:
+            table = table.set_column(position, "source", pa.array([1], pa.int32()))
+        files.write_table(tmp_path / f"{seq:02}.parquet", table)
+        if seq % 5 == 4:
+            (tmp_path / f"{seq:02}.parquet").write_bytes(b"PAR1")
+    if footers != "one by one":
+        monkeypatch.setattr(files, "RemotePath", type(tmp_path))
+    found = scan(tmp_path)
+    assert [Path(path).name for unit in found.units for path in unit.paths] == [
+        f"{seq:02}.parquet" for seq in range(60) if seq % 5 < 2
+    ]
+    named = {Path(broken.path).name: broken.reason for broken in found.broken}
+    assert list(named) == [f"{seq:02}.parquet" for seq in range(60) if seq % 5 >= 2]
+    assert named["02.parquet"] == "it lacks the columns h"
+    assert named["07.parquet"] == "it lacks the columns n"
+    assert named["03.parquet"] == "its column source has type INT32, not BYTE_ARRAY"
 
 
 @pytest.mark.parametrize("name", ["source", "seq", "ts"])

@@ -15,8 +15,9 @@ from heliograph.monitor import _hdr
 from heliograph.monitor.history import files as files_module
 from heliograph.monitor.history import merge as merge_module
 from heliograph.monitor.history.files import Broken, scan, to_table, write_spool
+from heliograph.monitor.history.fresh import Job, read_units
 from heliograph.monitor.history.merge import Merger, merge, merge_spool
-from heliograph.monitor.history.rollup import Job, read_units
+from heliograph.monitor.history.rollup import Threads, rollup
 from heliograph.monitor.history.schema import HISTORY, LABELS, PERCENTILES, LatencyInterval, arrow_schema
 from tests.history.recordings import NOON, SECOND, damaged_at_its_end, interval, latencies, sample_spool
 
@@ -189,6 +190,23 @@ def test_a_file_read_in_several_batches_is_exact_and_one_problem(
     assert table["intervals"].to_pylist() == [6]
     assert table["n"].to_pylist() == [240]
     assert [rows for _, rows in problems] == [3]
+
+
+def test_a_fault_of_the_merge_is_not_taken_for_damage_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault is to be seen; a file named as damaged would be left out of the result."""
+    sample_spool(tmp_path / "spool")
+    monkeypatch.setattr(merge_module, "_GATHER_ROWS", 1)  # so that rows are merged while a file is read
+
+    def faulty(*args: object) -> None:
+        raise ValueError("a fault of the merge")
+
+    monkeypatch.setattr(merge_module, "_group", faulty)
+    with pytest.raises(ValueError, match="a fault of the merge"):
+        merge_spool(tmp_path / "spool")
+    with pytest.raises(ValueError, match="a fault of the merge"):
+        rollup(Threads(2), tmp_path / "spool", tmp_path / "history")
 
 
 def test_progress_ends_at_the_number_of_rows(tmp_path: Path) -> None:

@@ -172,6 +172,13 @@ def long_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return Page(report(folder / "history", objective=Objective(100_000, 0.99)).html)
 
 
+def downloaded(page: Page) -> list[dict[str, str]]:
+    """The rows of the CSV file that a page carries."""
+    (link,) = [value for name, value in page.attributes if name == "href"]
+    text = gzip.decompress(base64.b64decode(link.split(",")[1])).decode()
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
 def card(page: Page, head: str) -> str:
     """The text of the part of a page from a heading on."""
     text = " ".join(" ".join(page.text).split())
@@ -230,7 +237,8 @@ def test_the_worst_series_have_whole_calendars_whenever_they_became_the_worst(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slowest: str
 ) -> None:
     """Those that are worst at the beginning are kept while the history is read; others need a second reading."""
-    monkeypatch.setattr(figures, "_FIRST_TABLES", 2)
+    monkeypatch.setattr(figures, "_FIRST_HOURS", 2)
+    monkeypatch.setattr(figures, "_STEP_BYTES", 0)  # each hour alone
     worst = ["T0", "T1", "T2"] if slowest == "early" else ["T7", "T8", "T9"]
     rows = []
     for hour in range(6):
@@ -256,6 +264,31 @@ def test_the_worst_series_have_whole_calendars_whenever_they_became_the_worst(
     assert [one for one in whole if one.series["topic"] in worst] == list(found)
 
 
+def test_the_page_is_the_same_however_many_hours_are_taken_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart an hour has two streams of one series. They are added, and hours beside it stay as they are."""
+    rows = [
+        interval(
+            latencies(at, 400), at_s=1200 * at, seq=at, stream="old" if at < 7 else "new", incarnation=f"{at // 7}"
+        )
+        for at in range(15)
+    ]
+    write_spool(tmp_path / "spool", rows, "s0", 0)
+    rollup(Threads(1), tmp_path / "spool", tmp_path / "history")
+    together = report(tmp_path / "history").html
+    monkeypatch.setattr(figures, "_STEP_BYTES", 0)
+    assert report(tmp_path / "history").html == together
+    assert "Hour by hour (5)" in " ".join(Page(together).text)
+
+
+def test_the_download_keeps_any_label_and_no_spreadsheet_computes_it(tmp_path: Path) -> None:
+    evil = '=1+1,"é"\n;'
+    page = Page(make(tmp_path, [interval([5], topic=evil, host="a,b")]))
+    (row,) = downloaded(page)
+    assert (row["topic"], row["host"], row["values"], row["max_ns"]) == ("'" + evil, "a,b", "1", "5")
+
+
 @pytest.mark.parametrize("fraction", PERCENTILES.values())
 def test_the_least_number_of_values_of_a_percentile_is_where_it_stops_to_be_thin(fraction: float) -> None:
     assert is_thin(least(fraction) - 1, fraction)
@@ -263,9 +296,7 @@ def test_the_least_number_of_values_of_a_percentile_is_where_it_stops_to_be_thin
 
 
 def test_the_download_has_every_hour(long_page: Page) -> None:
-    (link,) = [value for name, value in long_page.attributes if name == "href"]
-    text = gzip.decompress(base64.b64decode(link.split(",")[1])).decode()
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = downloaded(long_page)
     totals = [row for row in rows if row["metric"] == "receiver_total_latency"]
     assert (len(totals), {row["values"] for row in totals}) == (36 + 32, {"400"})
     assert totals[0]["p99_9_ns"] == ""  # refused

@@ -17,7 +17,8 @@ from heliograph.engine.store.export import Selection, export
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import rollup as rollup_module
 from heliograph.monitor.history import rollup_spark
-from heliograph.monitor.history.files import to_table, write_spool, write_table
+from heliograph.monitor.history.files import Unit, to_table, write_spool, write_table
+from heliograph.monitor.history.fresh import Job, read_units
 from heliograph.monitor.history.hours import Manifest, commit, folder_of, load, read_history
 from heliograph.monitor.history.lock import FolderLock
 from heliograph.monitor.history.merge import merge, merge_spool
@@ -331,8 +332,8 @@ def test_workers_that_write_elsewhere_are_an_error(tmp_path: Path) -> None:
 
 
 def test_workers_that_do_not_see_the_spool_are_named(tmp_path: Path) -> None:
-    unit = rollup_module.Unit((str(tmp_path / "gone.parquet"),), 1, ("s0",), 0, 0)
-    _, found = rollup_module.read_units([rollup_module.Job(unit, {})], "worker-7")
+    unit = Unit((str(tmp_path / "gone.parquet"),), 1, ("s0",), 0, 0)
+    _, found = read_units([Job(unit, {})], "worker-7")
     ((broken, rows),) = found.problems
     assert rows == 0
     assert "the worker on worker-7 does not see it" in broken.reason

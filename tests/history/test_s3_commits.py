@@ -16,6 +16,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import runs, writes
 from heliograph.monitor.history.days import compact
 from heliograph.monitor.history.files import write_spool
+from heliograph.monitor.history.fresh import Found, Job
 from heliograph.monitor.history.hours import (
     Contested,
     Manifest,
@@ -28,7 +29,7 @@ from heliograph.monitor.history.hours import (
 )
 from heliograph.monitor.history.remote import RemotePath, globbed
 from heliograph.monitor.history.retention import prune
-from heliograph.monitor.history.rollup import Found, Job, Plan, Threads, Written, rollup
+from heliograph.monitor.history.rollup import Plan, Threads, Written, rollup
 from tests.history.object_store import FailingProxy, store_of_commands
 from tests.history.recordings import interval, latencies, sample_spool
 from tests.history.test_commands import run

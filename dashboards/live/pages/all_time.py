@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["all_time"]
 
-_THIN = "thin"
 _MOST_SERIES = 20
 _MOST_CHANGES = 20
 
@@ -46,6 +45,7 @@ def _percentiles(whole: Whole) -> html.Div:
 
 
 def _row(one: SeriesFigures) -> html.Tr:
+    from heliograph.monitor.history.report.cells import THIN
     from heliograph.monitor.history.report.uncertainty import is_thin
     from heliograph.monitor.history.schema import PERCENTILES
 
@@ -53,7 +53,7 @@ def _row(one: SeriesFigures) -> html.Tr:
     if not whole.n:
         return html.Tr([cell(name), cell("0", "n"), *[cell(numbers.NONE, "n")] * (len(PERCENTILES) + 3)])
     percentiles = [
-        cell(_THIN, "n") if is_thin(whole.n, fraction) else _between(value, limits)
+        cell(THIN, "n") if is_thin(whole.n, fraction) else _between(value, limits)
         for fraction, value, limits in zip(PERCENTILES.values(), whole.percentiles, one.limits, strict=True)
     ]
     return html.Tr(
@@ -63,7 +63,7 @@ def _row(one: SeriesFigures) -> html.Tr:
             _with_reach(whole.mean, one.mean_reach),
             *percentiles,
             cell(numbers.latency(whole.max), "n"),
-            cell(_THIN if whole.jitter is None else numbers.latency(whole.jitter), "n"),
+            cell(THIN if whole.jitter is None else numbers.latency(whole.jitter), "n"),
         ]
     )
 
@@ -86,12 +86,14 @@ def _with_reach(value: float, reach: float | None) -> html.Td:
 
 
 def _stages(found: Stacked) -> html.Div:
+    from heliograph.monitor.history.report.cells import THIN
+
     heads = (("Stage of a message", ""), ("Mean", "n"), ("p50", "n"), ("p99", "n"))
     rows = []
     for name, mean, reach in zip(found.stages.names, found.stages.means.tolist(), found.reaches, strict=True):
         quantiles = found.stages.quantiles.get(name)
         shown = [
-            numbers.NONE if quantiles is None else _THIN if (value := quantiles[at]) is None else numbers.latency(value)
+            numbers.NONE if quantiles is None else THIN if (value := quantiles[at]) is None else numbers.latency(value)
             for at in ("p50", "p99")
         ]
         rows.append(html.Tr([cell(name), _with_reach(max(0.0, mean), reach), *(cell(x, "n") for x in shown)]))

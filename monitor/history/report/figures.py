@@ -1,11 +1,11 @@
 """The figures of a report, from the files of a history: nothing is drawn here.
 
-The history is read one UTC day after the other and merged into at most 24 batches of hours, from which the figures of
-the whole time and their uncertainty follow. So the memory does not grow with the length of the history. Only the few
-worst series have a calendar, which needs their hours. Which these are shows at the end, so the hours of those that are
-worst at the beginning are kept; if others prove to be worst, the history is read a second time. All figures come from
-merged counts; percentiles are never averaged. A day that is stored without its hours (`monitor.history.retention`) is
-one step of 24 hours.
+The history is read in steps of some hours and merged into at most 24 batches of hours, from which the figures of the
+whole time and their uncertainty follow. So the memory does not grow with the length of the history. Only the few worst
+series have a calendar, which needs their hours. Which these are shows at the end, so the hours of those that are worst
+at the beginning are kept; if others prove to be worst, the history is read a second time. All figures come from merged
+counts; percentiles are never averaged. A day that is stored without its hours (`monitor.history.retention`) counts as
+one long hour.
 
 Series are told apart by labels that people know: instance, topic, host, link and build. Streams, runs and levels of
 detail are added: they end with their process.
@@ -40,7 +40,7 @@ from heliograph.monitor.history.report.uncertainty import (
 from heliograph.monitor.history.schema import IMPORTED, PERCENTILES, metric_titles
 from heliograph.monitor.history.studies.calendar import Calendar, calendars
 from heliograph.monitor.history.studies.objectives import Judged, Objective, Shares, judged_of, shares_of
-from heliograph.monitor.history.studies.stages import METRICS, SENDER_METRICS, TOTAL, Stages, stages_of
+from heliograph.monitor.history.studies.stages import METRICS, RECEIVED, SENDER_METRICS, TOTAL, Stages, stages_of
 from heliograph.monitor.latency import Spectrum, cell_of, spectrum
 from heliograph.monitor.model import Histogram
 
@@ -55,13 +55,15 @@ CALENDARS = 3
 """Series with a calendar, those with the worst 99.9 % first: a calendar needs all hours of a series at once."""
 _IDENTITY = (*SHOWN, "digits", "lowest")
 _AT = {name: at for at, name in enumerate(PERCENTILES)}
-_NUMBERS = ("ts", "len_ms", "n", "dropped", "sum", "max", "covered_ms", *PERCENTILES)
-"""Columns that make an `Hour`."""
+_NUMBERS = ("len_ms", "n", "dropped", "sum", "max", "covered_ms", *PERCENTILES)
+"""Columns of numbers that make an `Hour`."""
 _WORST = list(PERCENTILES).index("p99_9")
 _KEPT = CALENDARS + 1
 """Series whose hours are kept while the history is read."""
-_FIRST_TABLES, _FIRST_BYTES = 24, 64 << 20
-"""Hours, and their size, after which these series are chosen."""
+_FIRST_HOURS, _FIRST_BYTES = 24, 64 << 20
+"""Hours, and the size of their histograms, after which these series are chosen."""
+_STEP_BYTES = 16 << 20
+"""Histograms of the hours that are taken at once. A call of pyarrow has a fixed cost, and an hour may have few rows."""
 
 Key = tuple[object, ...]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -161,10 +163,15 @@ class Figures:
     broken: tuple[Broken, ...]
 
     @property
+    def periods(self) -> set[tuple[datetime, timedelta]]:
+        """Start and length of the hours and days of all series."""
+        return {(hour.start, hour.length) for metric in self.metrics for one in metric.series for hour in one.hours}
+
+    @property
     def span(self) -> tuple[datetime, datetime]:
         """First and last moment of all series; only with metrics."""
-        hours = [hour for metric in self.metrics for series in metric.series for hour in series.hours]
-        return min(hour.start for hour in hours), max(hour.start + hour.length for hour in hours)
+        periods = self.periods
+        return min(start for start, _ in periods), max(start + length for start, length in periods)
 
 
 def figures_of(history: Place, objective: Objective | None = None) -> Figures:
@@ -175,18 +182,18 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
     """
     broken: list[Broken] = []
     period = _batch_us(history)
-    runs, merger, numbers = Runs(), Merger(period), []
+    runs, merger, numbers = Runs(), Merger(period, SHOWN), []
     shares, kept = _Shares(objective), _Kept()
-    for table in _readable(history, broken):
-        runs.add(table)
-        shown = _by_shown(table)
+    for step in _readable(history, broken):
+        runs.add(step)
+        shown = _by_shown(step)
         merger.add(shown)
         numbers.append(shown.drop_columns(["h"]))
         shares.add(shown)
         kept.add(shown)
     if not numbers:
         return Figures((), (), (), (), (), tuple(broken))
-    batches, _ = merge(merger.partial(), period, final=False, by=SHOWN)
+    batches = merger.partial()
     whole, _ = merge(batches, None, by=SHOWN)
     hours: dict[Key, list[Hour]] = {}
     hourly = pa.concat_tables(numbers).combine_chunks()
@@ -195,13 +202,13 @@ def figures_of(history: Place, objective: Objective | None = None) -> Figures:
     rows = sorted(whole.to_pylist(), key=_order)
     main = rows[0]["metric"]
     beyond = {_identity(row): _Beyond(_cells(row)) for row in rows}
-    for row in batches.select([*_IDENTITY, "ts", "n", "sum", "h"]).to_pylist():
-        beyond[_identity(row)].add(row)
+    for few in batches.select([*_IDENTITY, "ts", "n", "sum", "h"]).to_batches(100):
+        for row in few.to_pylist():
+            beyond[_identity(row)].add(row)
     worst = _worst(rows, CALENDARS)
     of_worst = kept.rows(worst)
     if of_worst is None:
-        only = _Only(worst)
-        of_worst = pa.concat_tables([only.of(_by_shown(table)) for table in _readable(history, [])])
+        of_worst = pa.concat_tables([_only(_by_shown(step), worst) for step in _readable(history, [])])
     found: dict[str, list[SeriesFigures]] = {}
     names = _names(rows)
     wholes = dict(_hours(whole))
@@ -229,21 +236,39 @@ def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _readable(history: Place, broken: list[Broken]) -> Iterator[pa.Table]:
-    """Yield the hours and days with rows; add the files that cannot be read to `broken`."""
+    """Yield the rows in steps, each of hours or of whole days; add the files that cannot be read to `broken`."""
+    step: list[pa.Table] = []
+    size, is_of_days = 0, False
     for found in read_parts(history):
         if isinstance(found, Broken):
             broken.append(found)
-        elif found.num_rows:
-            yield found
+            continue
+        if not found.num_rows:
+            continue
+        more, is_another = found["h"].nbytes, _is_of_days(found) != is_of_days
+        if step and (size + more > _STEP_BYTES or is_another):
+            yield pa.concat_tables(step)
+            step, size = [], 0
+        is_of_days ^= is_another
+        step.append(found)
+        size += more
+    if step:
+        yield pa.concat_tables(step)
+
+
+def _is_of_days(table: pa.Table) -> bool:
+    return bool(is_of_day(table.slice(0, 1))[0].as_py())
 
 
 def _by_shown(table: pa.Table) -> pa.Table:
-    """Return the rows of an hour or a day, one per shown series."""
+    """Return the rows of a step, one per hour or day and shown series."""
     keys = ["ts", *_IDENTITY]
-    is_one_each = table.select(keys).group_by(keys, use_threads=False).aggregate([]).num_rows == table.num_rows
-    if is_one_each:
+    rows = table.select(keys).group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    several = pc.is_in(table["ts"], pc.unique(rows["ts"].filter(pc.greater(rows["count_all"], 1))))
+    if not pc.any(several).as_py():
         return table
-    return merge(table, DAY_US if is_of_day(table)[0].as_py() else HOUR_US, by=SHOWN)[0]
+    merged, _ = merge(table.filter(several), DAY_US if _is_of_days(table) else HOUR_US, by=SHOWN)
+    return pa.concat_tables([table.filter(pc.invert(several)), merged])
 
 
 _identity = itemgetter(*_IDENTITY)
@@ -251,13 +276,21 @@ _identity = itemgetter(*_IDENTITY)
 
 def _hours(table: pa.Table) -> Iterator[tuple[Key, Hour]]:
     """Yield the figures of rows of `HISTORY`, with the series of each."""
-    identities = zip(*(table[name].to_pylist() for name in _IDENTITY), strict=True)
+    identities = zip(*(_repeated(table[name]) for name in _IDENTITY), strict=True)
+    starts = _repeated(table["ts"])
     lengths = {length: timedelta(milliseconds=length) for length in pc.unique(table["len_ms"]).to_pylist()}
-    numbers = zip(*(table[name].to_pylist() for name in _NUMBERS), strict=True)
-    for identity, (start, length, n, dropped, total, greatest, covered_ms, *percentiles) in zip(
-        identities, numbers, strict=True
+    numbers = zip(*(table[name].to_numpy().tolist() for name in _NUMBERS), strict=True)
+    for identity, start, (length, n, dropped, total, greatest, covered_ms, *percentiles) in zip(
+        identities, starts, numbers, strict=True
     ):
         yield identity, Hour(start, lengths[length], n, dropped, total, tuple(percentiles), greatest, covered_ms)
+
+
+def _repeated(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column of few different values as Python objects, each of them made once."""
+    encoded = column.combine_chunks().dictionary_encode()
+    found = encoded.dictionary.to_pylist()
+    return [found[at] for at in encoded.indices.to_numpy().tolist()]
 
 
 def _batch_us(history: Place) -> int:
@@ -279,30 +312,31 @@ class _Kept:
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
-        self._bytes = 0
-        self._chosen: _Only | None = None
+        self._hours = self._bytes = 0
+        self._chosen: set[Key] | None = None
         """None: all, so far."""
 
     def add(self, shown: pa.Table) -> None:
-        """Take the rows of an hour, or of a day."""
+        """Take the rows of a step."""
         if self._chosen is not None:
-            self._tables.append(self._chosen.of(shown))
+            self._tables.append(_only(shown, self._chosen))
             return
         self._tables.append(shown)
-        self._bytes += shown.nbytes
-        if len(self._tables) == _FIRST_TABLES or self._bytes > _FIRST_BYTES:
+        self._hours += len(pc.unique(shown["ts"]))
+        self._bytes += shown["h"].nbytes
+        if self._hours >= _FIRST_HOURS or self._bytes > _FIRST_BYTES:
             whole, _ = merge(pa.concat_tables(self._tables), None, by=SHOWN)
-            self._chosen = _Only(_worst(sorted(whole.drop_columns(["h"]).to_pylist(), key=_order), _KEPT))
-            self._tables = [self._chosen.of(table) for table in self._tables]
+            self._chosen = _worst(sorted(whole.drop_columns(["h"]).to_pylist(), key=_order), _KEPT)
+            self._tables = [_only(table, self._chosen) for table in self._tables]
 
     def rows(self, series: set[Key]) -> pa.Table | None:
         """Return the rows of some series, and forget all rows; None if not all of these series were kept."""
         tables, self._tables = self._tables[::-1], []
-        if self._chosen is not None and not series <= self._chosen.series:
+        if self._chosen is not None and not series <= self._chosen:
             return None
-        only, found = _Only(series), []
+        found = []
         while tables:  # one after the other, so that there are never two copies of all
-            found.append(only.of(tables.pop()))
+            found.append(_only(tables.pop(), series))
         return pa.concat_tables(found)
 
 
@@ -311,26 +345,10 @@ def _worst(rows: Sequence[Mapping[str, Any]], most: int) -> set[Key]:
     return {_identity(row) for row in [row for row in rows if row["metric"] == rows[0]["metric"] and row["n"]][:most]}
 
 
-class _Only:
-    """Chooses the rows of some series. Most hours have the same series, so the places of their rows are kept.
-
-    Args:
-        series: The series.
-    """
-
-    def __init__(self, series: set[Key]) -> None:
-        self.series = series
-        self._seen = pa.table({})
-        self._places = pa.array([], pa.int64())
-
-    def of(self, shown: pa.Table) -> pa.Table:
-        """Return the rows of the series."""
-        keys = shown.select(_IDENTITY)
-        if not keys.equals(self._seen):
-            rows = keys.to_pylist()
-            self._seen = keys
-            self._places = pa.array([at for at, row in enumerate(rows) if _identity(row) in self.series], pa.int64())
-        return shown.take(self._places)
+def _only(shown: pa.Table, series: set[Key]) -> pa.Table:
+    """Return the rows of some series."""
+    identities = zip(*(_repeated(shown[name]) for name in _IDENTITY), strict=True)
+    return shown.take(pa.array([at for at, one in enumerate(identities) if one in series], pa.int64()))
 
 
 # -- uncertainty and objectives ---------------------------------------------------------------------------------------
@@ -378,13 +396,13 @@ class _Shares:
         """Of hours and of whole days."""
 
     def add(self, shown: pa.Table) -> None:
-        """Take the rows of an hour, or of a day."""
+        """Take the rows of a step."""
         if self._objective is None:
             return
         judged = _of_metrics(shown, (TOTAL, IMPORTED))
         for series, shares in shares_of(judged, None, self._objective, SHOWN).items():
             both = self._found.setdefault(series, ({}, {}))
-            both[bool(is_of_day(judged)[0].as_py())].update(shares)
+            both[_is_of_days(judged)].update(shares)
 
     def judged(self, metric: str) -> tuple[Judged, ...]:
         """Return the series of a metric, those that used most of their budget first."""
@@ -452,10 +470,11 @@ def _stacked(
     by = [name for name in SHOWN if name != "metric"]
     received, of_hours = (_of_metrics(table, METRICS) for table in (whole, hourly))
     sent, sent_by_hour = (_of_metrics(table, SENDER_METRICS) for table in (whole, hourly))
+    staged = {tuple(row[label] for label in by) for row in rows if row["metric"] == RECEIVED["order"]}
     found: dict[tuple[str, ...], Stacked] = {}
     for row, (name, detail) in zip(rows, names, strict=True):
         series = tuple(row[label] for label in by)
-        if row["metric"] != TOTAL or series in found or len(found) == STACKED:
+        if row["metric"] != TOTAL or series not in staged or series in found or len(found) == STACKED:
             continue
         mine, topic = {label: row[label] for label in by}, {"topic": row["topic"]}
         (stages,) = stages_of(_where(received, mine), _where(sent, topic), by).values()

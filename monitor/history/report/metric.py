@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from heliograph.engine.catalogue.outside import html_text
 from heliograph.monitor.history.report.cells import HEADS, full, named, of_hour, of_whole
@@ -198,15 +200,21 @@ def _marks(events: Sequence[Event], clock: Clock) -> list[Mark]:
 
 
 def _hours(metric: MetricFigures) -> str:
-    listed = [(hour, one) for one in metric.series for hour in one.hours]
-    listed.sort(key=lambda pair: pair[0].start)
-    rows = [(_start(hour), named(one), *of_hour(hour)) for hour, one in listed[-LISTED:]]
+    count = sum(len(one.hours) for one in metric.series)
+    of_series = map(_latest_first, reversed(metric.series))
+    latest_first = heapq.merge(*of_series, key=lambda pair: pair[0].start, reverse=True)
+    listed = [*islice(latest_first, LISTED)][::-1]
+    rows = [(_start(hour), named(one), *of_hour(hour)) for hour, one in listed]
     more = ""
-    if len(listed) > LISTED:
-        more = f"<p class='sub'>The last {LISTED:,} of {len(listed):,} rows; the download has all.</p>"
-    state = " open" if len(listed) <= 60 else ""
+    if count > LISTED:
+        more = f"<p class='sub'>The last {LISTED:,} of {count:,} rows; the download has all.</p>"
+    state = " open" if count <= 60 else ""
     table = _table(("Hour", "Series"), rows)
-    return f"<details{state}><summary><h3>Hour by hour ({len(listed):,})</h3></summary>{table}{more}</details>"
+    return f"<details{state}><summary><h3>Hour by hour ({count:,})</h3></summary>{table}{more}</details>"
+
+
+def _latest_first(one: SeriesFigures) -> Iterator[tuple[Hour, SeriesFigures]]:
+    return ((hour, one) for hour in reversed(one.hours))
 
 
 def _start(hour: Hour) -> str:

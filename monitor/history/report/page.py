@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 
 from heliograph.engine.catalogue.outside import html_text
 from heliograph.monitor.history.files import Broken
@@ -11,7 +11,7 @@ from heliograph.monitor.history.report.cells import or_thin
 from heliograph.monitor.history.report.charts import STYLE, duration
 from heliograph.monitor.history.report.download import download_link
 from heliograph.monitor.history.report.figures import RECOVERED, Figures, MetricFigures
-from heliograph.monitor.history.report.metric import metric_card
+from heliograph.monitor.history.report.metric import Clock, metric_card
 from heliograph.monitor.history.report.sections import (
     calendars_card,
     changes_card,
@@ -49,7 +49,7 @@ def page(title: str, figures: Figures) -> str:
     ]
     return shell.document(
         title,
-        [_span(figures.metrics), *_places(figures.metrics)],
+        [_span(clock, figures.periods), *_places(figures.metrics)],
         cards,
         "The percentile p of n values is the value of rank ⌈p·n⌉, shown as the largest value of its HdrHistogram "
         "bucket. Hours are merged by adding buckets; no percentile is an average of others. "
@@ -61,16 +61,10 @@ def page(title: str, figures: Figures) -> str:
     )
 
 
-def _span(metrics: Sequence[MetricFigures]) -> str:
-    parts = {
-        (hour.start, hour.start + hour.length, hour.is_day)
-        for metric in metrics
-        for series in metric.series
-        for hour in series.hours
-    }
-    first, last = min(parts)[0], max(end for _, end, _ in parts) - timedelta(minutes=1)
-    days = sum(is_day for _, _, is_day in parts)
-    counts = [_counted(count, name) for count, name in ((len(parts) - days, "hour"), (days, "whole day")) if count]
+def _span(clock: Clock, periods: Collection[tuple[datetime, timedelta]]) -> str:
+    first, last = clock[0], clock[1] - timedelta(minutes=1)
+    days = sum(length > timedelta(hours=1) for _, length in periods)
+    counts = [_counted(count, name) for count, name in ((len(periods) - days, "hour"), (days, "whole day")) if count]
     shown = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%Y-%m-%d %H:%M}"
     return f"{first:%Y-%m-%d %H:00} to {shown} UTC · {' and '.join(counts)} with data"
 

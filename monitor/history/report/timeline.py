@@ -53,7 +53,7 @@ class Runs:
         self._found: dict[tuple[str, str], dict[datetime, tuple[set[str], set[str]]]] = {}
 
     def add(self, table: pa.Table) -> None:
-        """Take the rows of an hour, or of a day."""
+        """Take the rows of some hours, or of some days."""
         keys = ["ts", *_NAMED, "build", "incarnation"]
         for row in table.select(keys).group_by(keys, use_threads=False).aggregate([]).to_pylist():
             of_instance = self._found.setdefault(tuple(row[name] for name in _NAMED), {})
