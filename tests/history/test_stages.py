@@ -55,6 +55,31 @@ def moved(a: Stages, b: Stages, known: Mapping[str, Calibration] | None = None, 
     return found
 
 
+def bursts(seed: int, work: float, intervals: int = 100, length: float = 250_000_000.0) -> Stages:
+    """Sums of bursts of six messages each 0.1 s that wait for each other; some cross the border of two intervals."""
+    random = np.random.default_rng(seed)
+    starts = np.arange(0.0, intervals * length, 100_000_000.0) + random.normal(0, 100_000.0)
+    waits = np.arange(6) * work
+    ends = starts[:, None] + waits
+    inside = ends < intervals * length
+    at = (np.maximum(0, ends[inside]) // length).astype(int)
+    shape = np.zeros((intervals, len(NAMES)))
+    sums, messages = shape.copy(), shape.copy()
+    sums[:, NAMES.index("dispatch")] = np.bincount(at, np.broadcast_to(waits, ends.shape)[inside], intervals)
+    messages[:] = np.bincount(at, minlength=intervals)[:, None]
+    return Stages(NAMES, sums, messages, dict.fromkeys(NAMES, int(messages[:, 0].sum())), {}, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bursts_across_the_borders_of_intervals_leave_a_verdict(seed: int) -> None:
+    """Neighbours even out: what a burst adds to one interval, the other lacks. Long blocks would be too few."""
+    found = moved(bursts(2 * seed, 7_000_000.0), bursts(2 * seed + 1, 7_560_000.0))
+    cause = cause_of(found)
+    assert cause is not None
+    assert cause.name == "dispatch"
+    assert verdict_of([moved(bursts(2 * seed, 7_000_000.0), bursts(2 * seed + 1, 7_000_000.0))]) == "not slower"
+
+
 def test_the_stage_that_moved_is_named_with_its_share() -> None:
     found = moved(sums_of(1), sums_of(2, slower={"network": 3_000, "socket": 1_000}))
     assert found.whole is not None
