@@ -91,7 +91,7 @@ class Blocks:
                 requests.append(known.request)
                 continue
             try:
-                requests.append(self._checked(header, offset, known, budget))
+                requests.append(self._checked(header, offset, budget))
             except SegmentError as error:
                 errors[place] = error
         try:
@@ -105,21 +105,18 @@ class Blocks:
             for place, offset in enumerate(offsets)
         ]
 
-    def _checked(self, header: Header, offset: int, known: _Known | None, budget: Budget) -> Request:
-        """Return the request for a block that is new, or for which the file or the budget is too small.
+    def _checked(self, header: Header, offset: int, budget: Budget) -> Request:
+        """Return the request for a block of which nothing is known.
 
         Raises:
             SegmentError: There is no histogram, or histograms overlap.
         """
         if offset % 64:
             raise self._file.damaged(f"it has a histogram at {offset}, which is not a multiple of 64")
-        if known is not None:
-            cells = known.histogram.size
-        else:
-            self._file.check(header, offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
-            cells = self._form(offset, self._file.read(offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")).cells
+        self._file.check(header, offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
+        cells = self._form(offset, self._file.read(offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")).cells
         self._file.check(header, offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
-        if known is not None or not budget.spend(8 * cells):
+        if not budget.spend(8 * cells):
             raise self._file.damaged("its histograms overlap")
         return offset, cells, None, False, None
 

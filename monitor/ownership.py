@@ -64,15 +64,20 @@ def segment_folder(folder: Path | str | None = None) -> Path:
     return shared if folder_fault(shared) is None else Path(f"{DEFAULT_FOLDER}-{os.geteuid()}")
 
 
-def folders_beside(folder: Path) -> list[Path]:
-    """Other directories with segments of this user beside the default one, as those of a demo; none for another one."""
+def folders_beside(folder: Path, suffix: str) -> list[Path]:
+    """Return other directories with segments of this user beside the default one, as those of a demo.
+
+    Args:
+        folder: The directory that is read; there are none beside one with another name.
+        suffix: End of the names of segments.
+    """
     default = Path(DEFAULT_FOLDER)
     if folder.parent != default.parent or not folder.name.startswith(default.name):
         return []
     return [
         other
         for other in sorted(default.parent.glob(f"{default.name}-*"))
-        if other != folder and _is_readable(other) and any(other.glob("*.helio"))
+        if other != folder and _is_readable(other) and any(other.glob(f"*{suffix}"))
     ]
 
 

@@ -160,7 +160,7 @@ class Sampler:
     def absence(self) -> str:
         """Why a snapshot has no instance, as text."""
         others = f" (files of other users: {self.foreign}; --all-users shows them)" if self.foreign else ""
-        beside = ", ".join(f"--segments {folder}" for folder in folders_beside(self.folder))
+        beside = ", ".join(f"--segments {folder}" for folder in folders_beside(self.folder, SUFFIX))
         return f"no running instance found{others}{f'; elsewhere: {beside}' if beside else ''}"
 
     @property

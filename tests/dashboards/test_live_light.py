@@ -157,14 +157,20 @@ def test_a_burst_at_a_light_sample_is_in_the_rates_of_a_store(light: Fleet) -> N
         assert [point.keeping[name].kept * point.seconds for point in view.points] == [900.0, 0.0]
 
 
-def test_counts_of_the_points_are_those_of_the_segments(light: Fleet) -> None:
+def kept_snapshots(fleet: Fleet) -> list[Snapshot]:
+    """The snapshots that the store of a fleet will take."""
     snapshots: list[Snapshot] = []
 
     def sample() -> Snapshot:
-        snapshots.append(light.sample())
+        snapshots.append(fleet.sample())
         return snapshots[-1]
 
-    light.store._sample = sample  # type: ignore[method-assign]
+    fleet.store._sample = sample  # type: ignore[method-assign]
+    return snapshots
+
+
+def test_counts_of_the_points_are_those_of_the_segments(light: Fleet) -> None:
+    snapshots = kept_snapshots(light)
     views = [light.at(moment) for moment in MOMENTS]
 
     def total(snapshot: Snapshot) -> int:
@@ -190,13 +196,7 @@ def test_pauses_and_steps_of_clocks_are_in_exactly_one_point(pair: tuple[Fleet, 
 
 
 def test_latencies_stay_at_a_light_sample_and_cover_the_interval_between_whole_ones(light: Fleet) -> None:
-    snapshots: list[Snapshot] = []
-
-    def sample() -> Snapshot:
-        snapshots.append(light.sample())
-        return snapshots[-1]
-
-    light.store._sample = sample  # type: ignore[method-assign]
+    snapshots = kept_snapshots(light)
     views = [light.at(moment) for moment in MOMENTS]
     for begin in (0, 3):
         first = latencies(views[begin])
