@@ -80,8 +80,9 @@ def sub(subparsers: Subparsers) -> None:
         "--store",
         action="append",
         default=[],
-        metavar="DIR|store://HOST:PORT",
-        help="first print what this store has, and fill gaps from it; may be repeated for several stores",
+        metavar="DIR|store://HOST:PORT|announced",
+        help="first print what this store has, and fill gaps from it; may be repeated for several stores; announced: "
+        "the stores that the sources announce",
     )
     durable = parser.add_mutually_exclusive_group()
     durable.add_argument(
@@ -289,15 +290,16 @@ def _follower(arguments: argparse.Namespace, receiver: Receiver) -> tuple[StoreF
     from heliograph.engine.store.position_file import PositionFile
     from heliograph.engine.store.subscriptions import Subscription
 
-    stores = Places(arguments.store)
+    stores = Places(arguments.store, announced=receiver.stores)
+    stores.await_announced(arguments.endpoint, stores.pause)
     saved: PositionFile | Subscription | None = None
     if arguments.durable:
         saved = PositionFile(arguments.durable, arguments.topic)
     elif arguments.subscription:
         saved = Subscription(arguments.subscription, arguments.topic, stores)
     if saved is None:
-        return StoreFollower(stores, receiver), lambda: None
-    follower = StoreFollower(stores, receiver, positions=saved.positions)
+        return StoreFollower(stores, receiver, pause=stores.pause), lambda: None
+    follower = StoreFollower(stores, receiver, positions=saved.positions, pause=stores.pause)
     return follower, lambda: saved.save(follower.positions())
 
 

@@ -114,6 +114,18 @@ class Receiver(_core.Receiver):
         """
         return [_notice(*notice) for notice in super().notices()]
 
+    def stores(self) -> list[str]:  # type: ignore[override]  # the compiled base returns text
+        """The message stores that the sources on the endpoint announce now, as ``store://HOST:PORT``, at most 16.
+
+        A source announces the stores with a service that acknowledge its stream. They may keep other topics of the
+        stream than this one.
+
+        Raises:
+            ClosedError: The receiver is closed.
+            UsageError: It is called within a callback of its instance.
+        """
+        return [f"store://{place}" for place in super().stores().split(",") if place]
+
     def replay(  # type: ignore[override]  # the compiled base returns a receiver of the range
         self, first: int, last: int, *, stream: str | int = 0, timeout: float = 5.0
     ) -> Replay:

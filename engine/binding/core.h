@@ -265,6 +265,7 @@ void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, Py
 PyObject *core_following(PyObject *module, PyObject *args);
 PyObject *core_stored_message(PyObject *module, PyObject *args);
 PyObject *core_receiver_followed(PyObject *self, PyObject *args);
+PyObject *core_receiver_stores(PyObject *self, PyObject *ignored);
 
 /* -- acknowledgements: core_acks.c ---------------------------------------------------------- */
 

@@ -81,3 +81,20 @@ PyObject *core_receiver_followed(PyObject *op, PyObject *args) {
     }
     return result < 0 ? core_raise(result) : Py_NewRef(Py_None);
 }
+
+PyObject *core_receiver_stores(PyObject *op, PyObject *ignored) {
+    (void)ignored;
+    core_receiver *self = (core_receiver *)op;
+    char text[HELIO_STORES_TEXT];
+    if (!core_enter(&self->child.gate, CORE_WORK)) {
+        return NULL;
+    }
+    int result;
+    Py_BEGIN_ALLOW_THREADS;
+    result = helio_receiver_stores(self->handle, text, sizeof text);
+    Py_END_ALLOW_THREADS;
+    if (!core_leave(&self->child.gate)) {
+        return NULL;
+    }
+    return result < 0 ? core_raise(result) : PyUnicode_FromString(text);
+}

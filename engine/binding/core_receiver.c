@@ -508,6 +508,9 @@ static PyMethodDef receiver_methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "acknowledge_number($self, /, number, stream=None)\n--\n\n"
      "Acknowledge the messages of a stream up to and including this number."},
+    {"stores", core_receiver_stores, METH_NOARGS,
+     "stores($self, /)\n--\n\n"
+     "The message stores that sources announce, as HOST:PORT,HOST:PORT."},
     {"followed", core_receiver_followed, METH_VARARGS,
      "followed($self, stream, next, covered, live, joined, recovered, lost, first_lost, repeated, "
      "failures, failure, /)\n--\n\n"

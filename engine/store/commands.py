@@ -13,6 +13,7 @@ from heliograph.engine.catalogue.times import add_utc_option, date_time
 from heliograph.engine.commands import status_line
 from heliograph.engine.store.export import add_export
 from heliograph.engine.store.files import ahead, faults, segments
+from heliograph.engine.store.find import add_find
 from heliograph.engine.store.offer import add_offer
 from heliograph.engine.store.replay import add_replay
 from heliograph.engine.store.serve import add_serve
@@ -36,6 +37,7 @@ def command(subparsers: Subparsers) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add_serve(actions)
     add_offer(actions)
+    add_find(actions)
     add_replay(actions)
     add_subscriptions(actions)
     add_export(actions)

@@ -369,6 +369,8 @@ class StoreFollower:
         self, stream: str, first: int, last: int, stores: Sequence[Where], wait: float
     ) -> Iterator[list[StoredMessage]]:
         """Messages `first` to `last` from the first store, and those that it lacks from the others."""
+        if not stores:  # none is known yet
+            return
         store, *others = stores
         due = first
         for run in self._of(store, stream, first, last, wait):
@@ -431,9 +433,9 @@ class StoreFollower:
                 self._pause(_LOOK_SECONDS)
 
     def _are_beyond(self, stream: str, last: int) -> bool:
-        """Each store has a later message of the topic: what they lack before that, they will not get."""
+        """There are stores, and each has a later message: what they lack before that, they will not get."""
         beyond = [next(self._of(store, stream, last + 1, MAX), None) for store in self._stores]
-        return None not in beyond
+        return bool(beyond) and None not in beyond
 
     def _lose(self, stream: str, until: int) -> None:
         """Pass over what is missing before `until`. Of a stream that is new to the subscriber it is no loss.

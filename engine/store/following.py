@@ -21,7 +21,7 @@ from heliograph.engine.receiver import Receiver
 from heliograph.engine.store.arguments import number_or_time
 from heliograph.engine.store.follower import OLDEST, Account, Begin, Origin, StoreFollower, Taken
 from heliograph.engine.store.places import Places
-from heliograph.engine.store.reader import Where, is_remote, streams
+from heliograph.engine.store.reader import is_remote, streams
 from heliograph.engine.store.subscriptions import Subscription
 
 if TYPE_CHECKING:
@@ -212,8 +212,10 @@ class FollowingReceiver(Receiver):
         found = _core.following(endpoint, topic, options)
         assert found is not None
         joins, acks, wait_ns, texts, join_from, name = found
-        stores = Places(text for text in texts.split(",") if text)
+        stores = Places((text for text in texts.split(",") if text), announced=super().stores)
         self._places = stores
+        if joins:
+            stores.await_announced(endpoint, self._pause)
         _check(stores)
         subscription = Subscription(name, topic, stores) if name else None
         self._is_over = False
@@ -372,8 +374,7 @@ class FollowingReceiver(Receiver):
         """Wait for messages, and report and save meanwhile."""
         deadline = inf if timeout is None else time.monotonic() + timeout
         while True:
-            if self.instance.polled:
-                self.instance.poll()
+            self._tend()
             left = min(_SLICE_SECONDS, max(0.0, deadline - time.monotonic()))
             taken = self._follower.take(left, limit)
             messages = self._as_messages(taken)
@@ -449,9 +450,14 @@ class FollowingReceiver(Receiver):
     def _pause(self, seconds: float) -> None:
         """Between two looks into the stores."""
         self._check_open()
+        self._tend()
+        time.sleep(seconds)
+
+    def _tend(self) -> None:
+        """Let the engine run where no thread does, and look which stores are announced."""
         if self.instance.polled:
             self.instance.poll()
-        time.sleep(seconds)
+        self._places.listen()
 
 
 def _begin(join_from: str) -> Begin:
@@ -464,12 +470,14 @@ def _begin(join_from: str) -> Begin:
         raise refusal(f"option join_from: {error}") from error
 
 
-def _check(stores: Sequence[Where]) -> None:
+def _check(stores: Places) -> None:
     """Refuse what cannot be a store before something is missing. Services may be away.
 
     Raises:
         Error: All stores are directories, and none can be read.
     """
+    if stores.listens:
+        return
     failures = []
     for store in stores:
         if is_remote(store):

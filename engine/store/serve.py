@@ -109,6 +109,7 @@ def add_serve(actions: Actions) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from heliograph.engine.options import by_owner
+    from heliograph.engine.store.protocol import PREFIX
     from heliograph.engine.store.server import StoreServer
 
     instances, receivers = by_owner(arguments.option)
@@ -130,6 +131,8 @@ def _run(arguments: argparse.Namespace) -> int:
             **{"name": _name(arguments.dir), **instances},
         )
         parts.enter_context(server)
+        if listener:  # sources announce where the store can be read
+            receivers = {"service": address_of(listener).removeprefix(PREFIX), **receivers}
         for topic in arguments.topics:
             server.keep(arguments.endpoint, topic, **receivers)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -153,6 +153,31 @@ static void print_all_packets(const helio_address *source, const helio_address *
         const helio_pgm_spm spm = {.sequence = 7, .trail = 1, .time = &time};
         print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
     }
+    helio_address stores[HELIO_PGM_STORES_MAX];
+    for (uint32_t i = 0; i < HELIO_PGM_STORES_MAX; i++) {
+        stores[i] = *source;
+        stores[i].port = (uint16_t)(7800 + i);
+    }
+    for (uint32_t i = 1; i <= HELIO_PGM_STORES_MAX; i++) {
+        const helio_pgm_spm spm = {.sequence = 7, .trail = 1, .stores = stores, .stores_count = i};
+        print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
+    }
+    for (int i = 0; i < 2; i++) {
+        const helio_pgm_acknowledge of_store = {
+            .kind = HELIO_PGM_ACK_APPLICATION,
+            .flags = HELIO_PGM_ACK_STORE,
+            .receiver = 0x5EED,
+            .incarnation = 5,
+            .first = 4,
+            .position = 8,
+            .name = "store-1",
+            .name_bytes = 7,
+            .service = i ? stores[0] : (helio_address){.port = 7800},
+        };
+        print_packet("made up", packet,
+                     helio_pgm_encode_ack_with(packet, &session, 9, 1, &of_store, &told, grants, 3,
+                                               &questions[2]));
+    }
     const helio_pgm_poll poll = {1, HELIO_PGM_POLL_GENERAL, 50000, 0xDEADBEEF, 0xFF};
     print_packet("made down", packet, helio_pgm_encode_poll(packet, &session, 7, &poll, source));
     print_packet("made up", packet, helio_pgm_encode_polr(packet, &session, 7, 1));

@@ -243,8 +243,9 @@ static helio_rx_endpoint_config acking_receiver(unsigned i) {
     return config;
 }
 
-static void listen_as(unsigned i, helio_sink_ack mode, bool is_store) {
-    const helio_rx_endpoint_config config = acking_receiver(i);
+static void listen_at(unsigned i, helio_sink_ack mode, bool is_store, helio_address service) {
+    helio_rx_endpoint_config config = acking_receiver(i);
+    config.service = service;
     world_add_receiver(&w, &listeners[i], &config);
     inboxes[i] = (inbox){.room = UINT64_MAX};
     const helio_sink sink = {.context = &inboxes[i],
@@ -257,6 +258,10 @@ static void listen_as(unsigned i, helio_sink_ack mode, bool is_store) {
     CHECK_EQUAL(helio_rx_endpoint_subscribe(listeners[i].endpoint, "t", &sink, world_now(&w),
                                             &subscriptions[i]),
                 0);
+}
+
+static void listen_as(unsigned i, helio_sink_ack mode, bool is_store) {
+    listen_at(i, mode, is_store, (helio_address){0});
 }
 
 static void add_listener(unsigned i, helio_sink_ack mode) {
@@ -1048,6 +1053,71 @@ static void a_message_is_found_by_its_number(void) {
     end_acked();
 }
 
+/* ---- stores that a source announces ---- */
+
+static uint32_t stores_known_to(unsigned i, helio_address *out) {
+    return helio_rx_endpoint_stores(listeners[i].endpoint, out, HELIO_PGM_STORES_MAX);
+}
+
+static void a_source_announces_the_stores_that_say_where_they_can_be_read(void) {
+    const helio_address service = world_host(9, 7800), open = {.port = 7801};
+    helio_address found[HELIO_PGM_STORES_MAX];
+    world_init(&w, 7, 1);
+    listen_at(0, HELIO_SINK_ACK_AUTO, true, service);
+    listen_at(1, HELIO_SINK_ACK_AUTO, true, open);
+    listen_at(2, HELIO_SINK_ACK_AUTO, false, world_host(9, 7802)); /* it is no store */
+    begin_source(waiting_source(0, HELIO_ACKS_MISSING_BLOCK));
+    world_run(&w, 2 * HELIO_SECOND); /* a source that is silent does so too */
+    CHECK_EQUAL(helio_cell(&source_counts()->stores_announced), 2);
+    CHECK_EQUAL(stores_known_to(2, found), 2);
+    const helio_address from = world_host(101, 7801);
+    const bool is_first = helio_address_equal(&found[0], &service);
+    CHECK(helio_address_equal(&found[!is_first], &service));
+    CHECK(helio_address_equal(&found[is_first], &from)); /* where its ACKs come from */
+    world_end_receiver(&listeners[1]);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(stores_known_to(2, found), 1);
+    CHECK(helio_address_equal(&found[0], &service));
+    silence(0, true); /* it is killed */
+    world_run(&w, 8 * HELIO_SECOND);
+    CHECK_EQUAL(stores_known_to(2, found), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->stores_announced), 0);
+    end_acked();
+}
+
+static void a_store_that_comes_back_elsewhere_is_announced_there(void) {
+    helio_address found[HELIO_PGM_STORES_MAX];
+    world_init(&w, 7, 1);
+    listen_at(0, HELIO_SINK_ACK_AUTO, true, world_host(9, 7800));
+    add_listener(2, HELIO_SINK_ACK_AUTO);
+    begin_source(waiting_source(0, HELIO_ACKS_MISSING_BLOCK));
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(stores_known_to(2, found), 1);
+    world_end_receiver(&listeners[0]);
+    const helio_address moved = world_host(9, 7805);
+    listen_at(0, HELIO_SINK_ACK_AUTO, true, moved);
+    send(3);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(stores_known_to(2, found), 1);
+    CHECK(helio_address_equal(&found[0], &moved));
+    end_acked();
+}
+
+static void at_most_eight_stores_are_announced_each_once(void) {
+    helio_address found[HELIO_PGM_STORES_MAX];
+    helio_acks_init(&acks, HELIO_ACKERS_MAX, HELIO_SECOND);
+    for (uint64_t i = 0; i < 12; i++) {
+        helio_acker what = heard(1 + i, 1, 100, 110 + i, 0), *acker;
+        what.is_store = true;
+        what.service = world_host(9, (uint16_t)(7800 + i / 2 * 2)); /* two share a service */
+        helio_acks_hear(&acks, &what, false, &acker);
+    }
+    CHECK_EQUAL(helio_acks_services(&acks, found, HELIO_PGM_STORES_MAX), 6);
+    CHECK_EQUAL(helio_acks_services(&acks, found, 4), 4);
+    CHECK_EQUAL(found[0].port, 7810); /* of the store that has most */
+    helio_acks_fini(&acks);
+}
+
 int main(void) {
     RUN(only_stores_count_for_a_quorum_of_stores);
     RUN(any_one_store_of_three_may_go_and_a_lost_quorum_is_reported_once);
@@ -1092,5 +1162,8 @@ int main(void) {
     RUN(one_address_has_half_of_the_ackers);
     RUN(nobody_acknowledges_or_leaves_for_another);
     RUN(an_action_on_a_receiver_without_reports_holds_for_its_acknowledgements);
+    RUN(a_source_announces_the_stores_that_say_where_they_can_be_read);
+    RUN(a_store_that_comes_back_elsewhere_is_announced_there);
+    RUN(at_most_eight_stores_are_announced_each_once);
     return check_result();
 }

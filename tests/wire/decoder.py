@@ -42,6 +42,7 @@ OPT_FIN, OPT_RST, OPT_CR, OPT_ACKNOWLEDGE, OPT_AWAIT = 0x0E, 0x0F, 0x10, 0x60, 0
 OPT_REPORT, OPT_REPORTING = 0x62, 0x63
 OPT_NOTICE, OPT_GRANT = 0x64, 0x65
 OPT_CLOCK, OPT_CLOCK_ANSWER = 0x66, 0x67
+OPT_SERVICE, OPT_STORES = 0x6E, 0x6F
 CLOCK_SOURCES = ("unknown", "host", "exchange")
 ACTIONS = {
     1: "notify",
@@ -174,6 +175,8 @@ class Packet:
     notices: tuple[Notice, ...] = ()
     question: Question | None = None
     time: Time | None = None
+    service: tuple[str, int] | None = None
+    stores: tuple[tuple[str, int], ...] = ()
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -384,6 +387,15 @@ def _time(body: bytes) -> Time:
     return Time(sent_ns, wall_ns, answers)
 
 
+def _store(body: bytes, is_open: bool = False) -> tuple[str, int]:
+    """Address (empty: left open) and port of a store's service."""
+    family, port = struct.unpack(">HH", body[:4])
+    length = {0: 0, 1: 4, 2: 16}[family]
+    _check(len(body) == 20 and port != 0 and not any(body[4 + length :]), "where a store is")
+    _check(family != 0 or is_open, "a store that is announced has an address")
+    return str(ipaddress.ip_address(body[4 : 4 + length])) if family else "", port
+
+
 def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     """What one option says, as fields of a packet."""
     if option == OPT_FRAGMENT:
@@ -425,6 +437,12 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     if option == OPT_CLOCK_ANSWER:
         _check(kind == "SPM" and len(body) >= 16, "OPT_CLOCK_ANSWER")
         return {"time": _time(body)}
+    if option == OPT_SERVICE:
+        _check(kind == "ACK", "OPT_SERVICE")
+        return {"service": _store(body, is_open=True)}
+    if option == OPT_STORES:
+        _check(kind == "SPM" and len(body) % 20 == 0 and 1 <= len(body) // 20 <= 8, "OPT_STORES")
+        return {"stores": tuple(_store(body[at : at + 20]) for at in range(0, len(body), 20))}
     if option == OPT_NOTICE:
         _check(kind == "SPM", "OPT_NOTICE")
         return {"notices": (_notice(body),)}

@@ -33,6 +33,19 @@ bool helio_address_is_unspecified(const helio_address *address) {
     return address->family == 0 || memcmp(address->ip, zeros, ip_bytes(address)) == 0;
 }
 
+uint32_t helio_address_add(helio_address *all, uint32_t count, uint32_t limit,
+                           const helio_address *address) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (helio_address_equal(&all[i], address)) {
+            return count;
+        }
+    }
+    if (count < limit) {
+        all[count++] = *address;
+    }
+    return count;
+}
+
 static unsigned group_at(const uint8_t *ip, int i) {
     return (unsigned)ip[2 * i] << 8 | ip[2 * i + 1];
 }

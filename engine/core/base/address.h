@@ -32,6 +32,10 @@ bool helio_address_is_multicast(const helio_address *address);
 bool helio_address_is_unspecified(const helio_address *address);
 /* The IP is one by which a host reaches itself. */
 bool helio_address_is_loopback(const helio_address *address);
+/* Adds an address to a list of `count` without equals; returns the number afterwards, at most
+ * `limit`. */
+uint32_t helio_address_add(helio_address *all, uint32_t count, uint32_t limit,
+                           const helio_address *address);
 /* Writes "ip:port" ("[ip]:port" for IPv6) and returns `text`. */
 const char *helio_address_format(const helio_address *address, char text[HELIO_ADDRESS_TEXT]);
 /* Writes "ip" alone and returns `text`. */

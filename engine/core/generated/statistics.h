@@ -291,6 +291,7 @@ enum { /* indexes of a instance's histograms */
     X(pgmcc_cuts, COUNTER, "", 0, "pgmcc_cuts", "", "", "Times PGMCC halved its window because of a loss.") \
     X(control_intervals, COUNTER, "", 0, "control_intervals", "", "", "Control intervals with activity, at whose end the policies decided.") \
     X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs waited for their share of the rate.") \
+    X(stores_announced, GAUGE, "", 0, "stores_announced", "", "", "Message stores that the stream announces to its receivers, at most 8.") \
     X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Duration of each wait of the stream's data for the rate.") \
     X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of unacknowledged packets.") \
     X(slow_decisions_notify, COUNTER, "", 0, "slow_decisions", "decision", "notify", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
@@ -422,6 +423,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t pgmcc_cuts;
     _Atomic uint64_t control_intervals;
     _Atomic uint64_t repairs_deferred;
+    _Atomic uint64_t stores_announced;
     _Atomic uint64_t pace_latency;
     _Atomic uint64_t ack_blocked_time;
     _Atomic uint64_t slow_decisions_notify;
@@ -707,6 +709,7 @@ enum { /* indexes of a tx_receiver's histograms */
     X(clock_exchanges_refused, COUNTER, "", 0, "clock_exchanges_refused", "", "", "Time answers of the source refused because they were unsolicited or impossible.") \
     X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Changes of the clock offset beyond its error bounds, because a clock was set or stood still.") \
     X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange of time stamps, since 1970.") \
+    X(stores_known, GAUGE, "", 0, "stores_known", "", "", "Message stores that the source announces.") \
     X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Time from arrival in the kernel until the packet was read, packets of all types.") \
     X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Time from detection of a missing packet until it arrived.") \
     X(give_up_time, HISTOGRAM, "nanoseconds", 1, "give_up_time", "", "", "Time from detection of a missing packet until this receiver's own timers gave it up, not the source's window.")
@@ -788,6 +791,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t clock_exchanges_refused;
     _Atomic uint64_t clock_jumps;
     _Atomic uint64_t last_clock_exchange;
+    _Atomic uint64_t stores_known;
     _Atomic uint64_t socket_latency;
     _Atomic uint64_t recovery_time;
     _Atomic uint64_t give_up_time;

@@ -36,7 +36,8 @@ int helio_following_read(const helio_receiver_options *options, helio_following_
     }
     if (!options->stores[0]) {
         return helio_fail(HELIO_ERR_OPTION,
-                          "option %s needs stores: directories or store://HOST:PORT", option);
+                          "option %s needs stores: directories, store://HOST:PORT or announced",
+                          option);
     }
     if (options->join_from[0] && !out->joins) {
         return helio_fail_plain(HELIO_ERR_OPTION, "option join_from needs join=store or durable");

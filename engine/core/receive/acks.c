@@ -11,7 +11,7 @@ void helio_rx_acks_begin(helio_rx_acks *acks, uint64_t first, uint64_t incarnati
     acks->incarnation = incarnation;
     acks->first = first;
     acks->position = acks->told = first - 1;
-    acks->asked = 0;
+    acks->asked = acks->sent = 0;
     acks->due_ns = 0; /* the source is to know at once */
 }
 
@@ -61,5 +61,6 @@ void helio_rx_acks_repeat(helio_rx_acks *acks, int64_t now_ns) {
 
 void helio_rx_acks_sent(helio_rx_acks *acks) {
     acks->told = acks->position;
+    acks->sent++;
     acks->due_ns = HELIO_NEVER;
 }

@@ -26,6 +26,7 @@ typedef struct helio_rx_acks {
     uint64_t first;    /* acknowledged from here on */
     uint64_t position; /* can be acknowledged */
     uint64_t told;     /* position of the last acknowledgement sent */
+    uint64_t sent;     /* acknowledgements sent since it began */
     uint64_t asked;    /* the source wants an acknowledgement of this packet at once */
     int64_t due_ns;    /* HELIO_NEVER: nothing to acknowledge */
 } helio_rx_acks;

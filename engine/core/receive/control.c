@@ -1,5 +1,7 @@
 #include "receive/control.h"
 
+#include <string.h>
+
 #include "base/sequence.h"
 #include "receive/feedback.h"
 #include "receive/passing.h"
@@ -134,6 +136,16 @@ static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
     stream->feedback = to;
 }
 
+/* An SPM has all stores that the source knows, but with notices, for which it needs the room. */
+static void learn_stores(helio_rx_stream *stream, const helio_pgm_packet *spm) {
+    if (spm->notices_count > 0) {
+        return;
+    }
+    stream->stores_count = spm->options & HELIO_PGM_HAS_STORES ? spm->stores_count : 0;
+    helio_set(&helio_rx_stats(stream)->stores_known, stream->stores_count);
+    memcpy(stream->stores, spm->stores, stream->stores_count * sizeof *stream->stores);
+}
+
 static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const helio_address *from,
                    helio_moment moment) {
     helio_count(&helio_rx_stats(stream)->heartbeats_received, 1);
@@ -150,6 +162,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     }
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
+    learn_stores(stream, spm);
     helio_rx_acks_repeat(&stream->acks, moment.now_ns);
     helio_rx_reports_on_spm(&stream->reports,
                             spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,

@@ -98,6 +98,19 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_moment moment)
     free(endpoint);
 }
 
+/* ---- message stores ---- */
+
+uint32_t helio_rx_endpoint_stores(const helio_rx_endpoint *endpoint, helio_address *out,
+                                  uint32_t limit) {
+    uint32_t count = 0;
+    for (const helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
+        for (uint32_t i = 0; i < stream->stores_count; i++) {
+            count = helio_address_add(out, count, limit, &stream->stores[i]);
+        }
+    }
+    return count;
+}
+
 /* ---- subscriptions ---- */
 
 /* A subscription was added or removed, which may begin, end or change acknowledging. */

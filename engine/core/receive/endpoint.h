@@ -72,8 +72,11 @@ typedef struct helio_rx_endpoint_config {
     uint32_t ack_packets;
     int64_t ack_interval_ns;
     uint64_t
-        receiver;   /* id of this receiver, the same in each life; 0: it neither acks nor reports */
-    bool is_tagged; /* reports mark this receiver as one that sets the pace */
+        receiver; /* id of this receiver, the same in each life; 0: it neither acks nor reports */
+    /* Of a message store: where it can be read.  Port 0: nowhere; family 0: at the address that its
+     * feedback comes from. */
+    helio_address service;
+    bool is_tagged;     /* reports mark this receiver as one that sets the pace */
     bool takes_unicast; /* of a group: repairs sent to feedback_address are read, and first */
     bool join_history;  /* a stream begins with the oldest packet its source offers */
     bool is_same_host;  /* sources can only be on this host */
@@ -112,6 +115,11 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
                                 helio_subscription **out);
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_moment moment);
+
+/* The message stores that the sources announce, each once.  Returns their number, at most
+ * `limit`. */
+uint32_t helio_rx_endpoint_stores(const helio_rx_endpoint *endpoint, helio_address *out,
+                                  uint32_t limit);
 
 /* The application has acknowledged all messages before `next` of stream number `stream` of a
  * subscription (HELIO_SINK_ACK_APP).  Must not be called from the sink. */

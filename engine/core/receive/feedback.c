@@ -14,7 +14,11 @@ enum {
     GRANTS_BYTES = 4,
     GRANT_BYTES = 16,
     CLOCK_BYTES = 24,
+    SERVICE_BYTES = 24,
 };
+
+/* Of the ACKs of a store, the first ones say where it can be read, and one of so many later. */
+enum { SERVED_FIRST = 3, SERVED_EVERY = 16 };
 
 #define POSTPONE_NS (20 * HELIO_MILLISECOND) /* an ACK that may not be sent yet */
 
@@ -157,24 +161,33 @@ static uint32_t bitmap_of(const helio_rx_stream *stream) {
     return bitmap;
 }
 
+/* Where this store can be read, now and then. */
+static helio_address service_to_say(const helio_rx_stream *stream, bool is_store) {
+    const uint64_t sent = stream->acks.sent;
+    return is_store && (sent < SERVED_FIRST || sent % SERVED_EVERY == 0)
+               ? stream->shared->config.service
+               : (helio_address){0};
+}
+
 void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     helio_rx_acks *acks = &stream->acks;
     const helio_rx_shared *shared = stream->shared;
+    const bool is_store = helio_subscriptions_are_stores(&shared->subscriptions);
     const bool is_old = acks->position - acks->first >= CLAIM_MAX && acks->position >= acks->first;
     const helio_pgm_acknowledge acknowledge = {
         .kind = shared->subscriptions.acked_by_app ? HELIO_PGM_ACK_APPLICATION
                                                    : HELIO_PGM_ACK_TRANSPORT,
-        .flags = helio_subscriptions_are_stores(&shared->subscriptions)
-                     ? (uint8_t)(flags | HELIO_PGM_ACK_STORE)
-                     : flags,
+        .flags = is_store ? (uint8_t)(flags | HELIO_PGM_ACK_STORE) : flags,
         .receiver = shared->config.receiver,
         .incarnation = acks->incarnation,
         .first = (uint32_t)(is_old ? acks->position - CLAIM_MAX : acks->first),
         .position = (uint32_t)acks->position,
         .name = shared->config.instance,
         .name_bytes = strlen(shared->config.instance),
+        .service = service_to_say(stream, is_store),
     };
-    const size_t least = ACK_BYTES + ACKNOWLEDGE_BYTES + acknowledge.name_bytes;
+    const size_t least = ACK_BYTES + ACKNOWLEDGE_BYTES + acknowledge.name_bytes +
+                         (acknowledge.service.port ? SERVICE_BYTES : 0);
     if (!helio_rx_budget_covers(&stream->budget, least)) {
         acks->due_ns = now_ns + POSTPONE_NS;
         return;

@@ -136,6 +136,8 @@ struct helio_rx_stream {
     uint32_t spmrs_heard; /* of other receivers; each delays ours */
     helio_polled polled;  /* polls of the source */
     helio_address poll_answer_to;
+    uint32_t stores_count; /* message stores, as the source announced them last */
+    helio_address stores[HELIO_PGM_STORES_MAX];
     uint8_t report_fields; /* HELIO_PGM_REPORT_*: the report that NAKs carry has these */
     uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;

@@ -172,6 +172,9 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bo
         acker->heard_ns = heard->heard_ns;
         acker->address = heard->address;
         acker->kind = heard->kind;
+        if (heard->service.port) { /* it is not on each of them */
+            acker->service = heard->service;
+        }
         if (heard->position <= acker->position) {
             return HELIO_ACKS_REPEATED;
         }
@@ -252,4 +255,15 @@ uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence) {
 
 uint32_t helio_acks_quorum(const helio_acks *acks, uint64_t sequence) {
     return count_of(acks, sequence, false);
+}
+
+uint32_t helio_acks_services(const helio_acks *acks, helio_address *out, uint32_t limit) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < acks->count; i++) {
+        const helio_acker *acker = helio_acks_at(acks, i);
+        if (acker->is_store && !acker->is_out && acker->service.port) {
+            count = helio_address_add(out, count, limit, &acker->service);
+        }
+    }
+    return count;
 }

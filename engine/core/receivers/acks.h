@@ -40,6 +40,8 @@ typedef struct helio_acker {
     /* Time of the last acknowledgement. */
     int64_t heard_ns;
     helio_address address;
+    /* Where a message store can be read, as it said last; port 0: it did not say. */
+    helio_address service;
     /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION. */
     uint8_t kind;
     /* It says that it is a message store. */
@@ -128,6 +130,9 @@ uint64_t helio_acks_stable(const helio_acks *acks, uint32_t receivers, uint64_t 
 /* Number of receivers that have acknowledged this packet, and of those that count. */
 uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence);
 uint32_t helio_acks_quorum(const helio_acks *acks, uint64_t sequence);
+/* The services of at most `limit` message stores, each once, largest position first.  Returns their
+ * number. */
+uint32_t helio_acks_services(const helio_acks *acks, helio_address *out, uint32_t limit);
 /* The i-th receiver, largest position first; i < count. */
 static inline helio_acker *helio_acks_at(const helio_acks *acks, uint32_t i) {
     return acks->order[i];

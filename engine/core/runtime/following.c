@@ -9,7 +9,7 @@
 #include "receive/subscriptions.h"
 #include "runtime/instance.h"
 
-enum { NAME_BYTES = 65 };
+enum { NAME_BYTES = 65, STORES_MAX = 16 };
 
 typedef struct followed_stream {
     struct followed_stream *next;
@@ -178,4 +178,40 @@ int helio_following_parse(helio_opening *hold, const char *endpoint, const char 
         helio_opening_fini(hold);
     }
     return error;
+}
+
+/* ---- stores that sources announce ---- */
+
+typedef struct stores_query {
+    const helio_receiver *receiver;
+    helio_address *out;
+} stores_query;
+
+static bool take_query(helio_instance *instance, helio_command *command, helio_moment moment) {
+    (void)instance, (void)moment;
+    const stores_query *query = command->context;
+    command->result =
+        (int)helio_rx_endpoint_stores(query->receiver->lane->endpoint, query->out, STORES_MAX);
+    return true;
+}
+
+int helio_receiver_stores(helio_receiver *receiver, char *out, size_t bytes) {
+    helio_address stores[STORES_MAX];
+    stores_query query = {receiver, stores};
+    helio_command command = {.run = take_query, .context = &query};
+    const int count = helio_command_execute(receiver->instance, &command);
+    size_t used = 0;
+    if (bytes > 0) {
+        out[0] = 0;
+    }
+    for (int i = 0; i < count; i++) {
+        char text[HELIO_ADDRESS_TEXT];
+        helio_address_format(&stores[i], text);
+        if (used + strlen(text) + 2 > bytes) {
+            return helio_fail(HELIO_ERR_OPTION, "%d stores do not fit into %zu bytes", count,
+                              bytes);
+        }
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", text);
+    }
+    return count;
 }

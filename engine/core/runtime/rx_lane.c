@@ -105,6 +105,29 @@ static int read_address(const char *option, const char *text, helio_address *out
     return 0;
 }
 
+/* The option `service`, where any address of the host may stand for the one that feedback leaves
+ * from. */
+static int read_service(const helio_receiver_options *options, helio_address *out) {
+    const char *text = options->service;
+    if (!text[0]) {
+        return 0;
+    }
+    if (helio_address_parse(text, out) || out->port == 0 || helio_address_is_multicast(out)) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option service is the IP address and port at which this store can be "
+                          "read, such as 10.0.0.5:7800 or 0.0.0.0:7800, not '%s'",
+                          text);
+    }
+    if (options->ack != HELIO_ACK_STORE) {
+        return helio_fail_plain(HELIO_ERR_OPTION, "option service needs ack=store: it is announced "
+                                                  "by sources as that of a message store");
+    }
+    if (helio_address_is_unspecified(out)) {
+        *out = (helio_address){.port = out->port};
+    }
+    return 0;
+}
+
 /* The options of local repairers: whom to ask, and where to be asked. */
 static int read_repairs(const helio_receiver_options *options, helio_rx_endpoint_config *out) {
     helio_address at;
@@ -175,7 +198,8 @@ int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoin
         .network_elements = options->network_elements,
         .is_tagged = options->tagged,
     };
-    return read_repairs(options, out);
+    const int error = read_service(options, &out->service);
+    return error ? error : read_repairs(options, out);
 }
 
 static int open_endpoint(helio_rx_lane *lane) {

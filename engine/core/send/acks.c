@@ -202,6 +202,21 @@ static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio
     set_needed(acks, moment);
 }
 
+/* Where a store can be read: what it left open is where its acknowledgement comes from. */
+static helio_address service_of(const helio_pgm_packet *ack, const helio_address *from) {
+    if (!(ack->options & HELIO_PGM_HAS_SERVICE) ||
+        !(ack->acknowledge.flags & HELIO_PGM_ACK_STORE)) {
+        return (helio_address){0};
+    }
+    helio_address service = ack->acknowledge.service;
+    if (service.family == 0) {
+        const uint16_t port = service.port;
+        service = *from;
+        service.port = port;
+    }
+    return service;
+}
+
 /* Converts an ACK to sequences of this stream; false: impossible. */
 static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
                      const helio_tx_acks_sender *sender, int64_t now_ns, helio_acker *heard) {
@@ -212,6 +227,7 @@ static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
         .position = helio_sequence_widen(said->position, acks->txw->lead),
         .heard_ns = now_ns,
         .address = *sender->from,
+        .service = service_of(ack, sender->from),
         .kind = said->kind,
         .is_store = said->flags & HELIO_PGM_ACK_STORE,
         .is_out = sender->is_out,

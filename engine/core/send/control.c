@@ -20,6 +20,11 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         .flags = stream->config.awaits_credit ? HELIO_PGM_REPORTING_AWAITS_CREDIT : 0,
     };
     helio_tx_follow_ask(&stream->follow, &reporting);
+    helio_address stores[HELIO_PGM_STORES_MAX];
+    const uint32_t stores_count =
+        notices_count > 0
+            ? 0
+            : helio_acks_services(&stream->acks.registry, stores, HELIO_PGM_STORES_MAX);
     helio_pgm_time time;
     const bool tells_time = now_ns && helio_tx_clock_take(&stream->clocks, &time, now_ns);
     const helio_pgm_spm spm = {
@@ -38,11 +43,16 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         .notices = notices,
         .notices_count = notices_count,
         .time = tells_time ? &time : NULL,
+        .stores = stores,
+        .stores_count = stores_count,
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
     helio_count(&helio_tx_stats(stream)->heartbeats_sent, 1);
     helio_count(&helio_tx_stats(stream)->notices_sent, notices_count);
+    if (notices_count == 0) {
+        helio_set(&helio_tx_stats(stream)->stores_announced, stores_count);
+    }
     if (tells_time) {
         helio_count(&helio_tx_stats(stream)->clock_answers_sent, time.answers_count);
     }
@@ -58,7 +68,12 @@ static size_t spm_bytes(const helio_tx_stream *stream) {
                                ? HELIO_PGM_CLOCK_ANSWER_OPTION +
                                      HELIO_PGM_CLOCK_ANSWERS_MAX * HELIO_PGM_CLOCK_ANSWER_ENTRY
                                : 0;
-    return SPM_BYTES + answers + notices * (HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX);
+    const size_t stores =
+        stream->acks.registry.count > 0
+            ? HELIO_PGM_STORES_OPTION + HELIO_PGM_STORES_MAX * HELIO_PGM_STORE_ENTRY
+            : 0;
+    return SPM_BYTES + answers + stores +
+           notices * (HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX);
 }
 
 int helio_tx_open(helio_tx_stream *stream, int64_t now_ns) {

@@ -39,6 +39,14 @@ static bool acknowledges_elsewhere(const helio_tx_stream *stream, uint64_t recei
            helio_acks_is_elsewhere(&stream->acks.registry, receiver, from, now_ns);
 }
 
+/* Who has received nothing learns the topics of a silent stream by an announcement, which is due at
+ * most once an interval. */
+static void greet_newcomer(helio_tx_stream *stream, const helio_pgm_receiver_report *told) {
+    if (told->received == 0 && !(told->flags & HELIO_PGM_RECEIVER_REPORT_LEAVING)) {
+        stream->has_news = !stream->config.is_raw;
+    }
+}
+
 /* Processes the report of a packet, if any, and returns the index of its receiver.  *is_proven: the
  * report was taken.  A sender whose report is refused counts as the receiver at its address. */
 static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
@@ -61,6 +69,9 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
                                             moment, &index);
         count_report(stream, result);
         *is_proven = result == HELIO_REPORT_TAKEN;
+        if (*is_proven) {
+            greet_newcomer(stream, &packet->receiver_report);
+        }
     }
     if (index == HELIO_RECEIVER_NONE) {
         index = helio_receivers_discover(receivers, from, moment);

@@ -34,7 +34,7 @@ struct helio_tx_stream {
     uint32_t data_since_repair;
     bool has_opened;
     bool is_closed;
-    /* Data was sent since the last announcement. */
+    /* Since the last announcement data was sent, or somebody came who has received nothing. */
     bool has_news;
     /* Within append: fragments are neighbours, so nothing else may be numbered. */
     bool is_cutting;

@@ -70,6 +70,8 @@ enum {
     HELIO_PGM_HAS_GRANT = 1 << 18,
     HELIO_PGM_HAS_CLOCK = 1 << 19,
     HELIO_PGM_HAS_CLOCK_ANSWER = 1 << 20,
+    HELIO_PGM_HAS_SERVICE = 1 << 21,
+    HELIO_PGM_HAS_STORES = 1 << 22,
 };
 
 typedef struct helio_pgm_fragment {
@@ -88,6 +90,9 @@ typedef struct helio_pgm_acknowledge {
     uint32_t position;    /* newest sequence acknowledged, with all from `first`; first - 1: none */
     const char *name;     /* for people; not NUL-terminated */
     size_t name_bytes;    /* at most HELIO_PGM_ACKNOWLEDGE_NAME_MAX */
+    helio_address
+        service; /* HAS_SERVICE: of a message store (docs/wire.md 1.7).  Port 0: it does not
+                              say; family 0: at the address that the packet comes from */
 } helio_pgm_acknowledge;
 
 /* A receiver's report (docs/wire.md 1.2): the private option of NAKs and ACKs.  Counts are
@@ -221,7 +226,9 @@ typedef struct helio_pgm_packet {
     helio_pgm_poll poll;       /* POLL, POLR */
     helio_pgm_backoff backoff; /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
     helio_pgm_report report;   /* HAS_CR; HAS_CRQST: the fields asked for */
-    uint32_t notices_count;    /* HAS_NOTICE */
+    uint32_t stores_count;     /* HAS_STORES */
+    helio_address stores[HELIO_PGM_STORES_MAX];
+    uint32_t notices_count; /* HAS_NOTICE */
     helio_pgm_notice notices[HELIO_PGM_NOTICES_MAX];
     uint32_t list_count;                   /* sequences in `list`, at most 62 */
     uint32_t list[HELIO_PGM_NAK_LIST_MAX]; /* HAS_NAK_LIST: the sequences after the first */
@@ -280,8 +287,10 @@ typedef struct helio_pgm_spm {
     bool takes_reports; /* receivers may tell of themselves, as `reporting` says */
     helio_pgm_reporting reporting;
     const helio_pgm_notice *notices;
-    uint32_t notices_count;     /* at most HELIO_PGM_NOTICES_MAX */
-    const helio_pgm_time *time; /* NULL: none */
+    uint32_t notices_count;      /* at most HELIO_PGM_NOTICES_MAX */
+    const helio_pgm_time *time;  /* NULL: none */
+    const helio_address *stores; /* services of message stores */
+    uint32_t stores_count;       /* at most HELIO_PGM_STORES_MAX; 0 on an SPM with notices */
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,

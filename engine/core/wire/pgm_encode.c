@@ -181,6 +181,25 @@ static void put_time(chain *c, const helio_pgm_time *time) {
     }
 }
 
+/* The address of a message store's service; family 0 leaves it open. */
+static void put_store(uint8_t *at, const helio_address *store) {
+    helio_put16(at, store->family == 4   ? HELIO_PGM_AFI_IPV4
+                    : store->family == 6 ? HELIO_PGM_AFI_IPV6
+                                         : 0);
+    helio_put16(at + 2, store->port);
+    memcpy(at + 4, store->ip, sizeof store->ip);
+}
+
+static void put_stores(chain *c, const helio_address *stores, uint32_t count) {
+    assert(count <= HELIO_PGM_STORES_MAX);
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_STORES,
+                             HELIO_PGM_STORES_OPTION + count * HELIO_PGM_STORE_ENTRY, 0);
+    at += HELIO_PGM_STORES_OPTION;
+    for (uint32_t i = 0; i < count; i++, at += HELIO_PGM_STORE_ENTRY) {
+        put_store(at, &stores[i]);
+    }
+}
+
 static void put_checksum(uint8_t *packet, uint32_t part) {
     const uint16_t checksum = helio_checksum_finish(part);
     memcpy(packet + AT_CHECKSUM, &checksum, sizeof checksum);
@@ -218,6 +237,9 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
     }
     if (spm->time) {
         put_time(&options, spm->time);
+    }
+    if (spm->stores_count > 0) {
+        put_stores(&options, spm->stores, spm->stores_count);
     }
     if (spm->fin) {
         put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
@@ -313,6 +335,11 @@ size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, ui
     chain options = begin_chain(packet, packet + 24);
     if (acknowledge) {
         put_acknowledge(&options, acknowledge);
+        if (acknowledge->service.port) {
+            put_store(put_option(&options, HELIO_PGM_OPTION_SERVICE, HELIO_PGM_SERVICE_OPTION, 0) +
+                          4,
+                      &acknowledge->service);
+        }
     }
     if (receiver_report) {
         put_receiver_report(&options, receiver_report);

@@ -234,6 +234,48 @@ static bool read_time(const uint8_t *option, size_t bytes, helio_pgm_packet *out
     return true;
 }
 
+/* A port is there, and no bytes beyond an IPv4 address.  `may_be_open`: an address may be left
+ * out. */
+static bool read_store(const uint8_t *at, bool may_be_open, helio_address *out) {
+    const uint16_t family = helio_get16(at);
+    const size_t ip_bytes = family == HELIO_PGM_AFI_IPV6   ? 16
+                            : family == HELIO_PGM_AFI_IPV4 ? 4
+                                                           : 0;
+    *out = (helio_address){
+        .family = family == HELIO_PGM_AFI_IPV6   ? 6
+                  : family == HELIO_PGM_AFI_IPV4 ? 4
+                                                 : 0,
+        .port = helio_get16(at + 2),
+    };
+    memcpy(out->ip, at + 4, ip_bytes);
+    if (out->port == 0 || (ip_bytes == 0 && !(may_be_open && family == 0)) ||
+        helio_address_is_multicast(out)) {
+        return false;
+    }
+    for (size_t i = ip_bytes; i < sizeof out->ip; i++) {
+        if (at[4 + i] != 0) {
+            return false;
+        }
+    }
+    return ip_bytes == 0 || !helio_address_is_unspecified(out);
+}
+
+static bool read_stores(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const size_t rest = bytes - HELIO_PGM_STORES_OPTION;
+    const size_t count = rest / HELIO_PGM_STORE_ENTRY;
+    if (rest % HELIO_PGM_STORE_ENTRY != 0 || count == 0 || count > HELIO_PGM_STORES_MAX) {
+        return false;
+    }
+    out->stores_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *entry = option + HELIO_PGM_STORES_OPTION + i * HELIO_PGM_STORE_ENTRY;
+        if (!read_store(entry, false, &out->stores[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Reads one option, whose `bytes` are within the chain. */
 static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint8_t type = option[0] & 0x7F;
@@ -334,6 +376,19 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
         if (out->type == HELIO_PGM_TYPE_SPM) {
             bit = HELIO_PGM_HAS_CLOCK_ANSWER;
             good = read_time(option, bytes, out);
+        }
+        break;
+    case HELIO_PGM_OPTION_SERVICE:
+        if (out->options & HELIO_PGM_HAS_ACKNOWLEDGE) { /* it belongs to that option */
+            bit = HELIO_PGM_HAS_SERVICE;
+            good = bytes == HELIO_PGM_SERVICE_OPTION &&
+                   read_store(option + 4, true, &out->acknowledge.service);
+        }
+        break;
+    case HELIO_PGM_OPTION_STORES:
+        if (out->type == HELIO_PGM_TYPE_SPM) {
+            bit = HELIO_PGM_HAS_STORES;
+            good = read_stores(option, bytes, out);
         }
         break;
     case HELIO_PGM_OPTION_CRQST:

@@ -364,6 +364,11 @@ HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint
  * Errors: OPTION (first > last), STATE (unknown or ended stream; a replay; within a listener), NOMEM. */
 HELIO_API int helio_receiver_replay(helio_receiver *receiver, uint32_t stream, uint64_t first,
                                     uint64_t last, helio_receiver **out);
+/* Longest text of helio_receiver_stores, with its NUL. */
+#define HELIO_STORES_TEXT 1024
+/* Writes the message stores that the sources on the endpoint announce now, at most 16: HOST:PORT of their services, separated by
+ * commas. Returns their number.  Errors: OPTION (`bytes` are too few; HELIO_STORES_TEXT suffices), STATE (within a listener). */
+HELIO_API int helio_receiver_stores(helio_receiver *receiver, char *out, size_t bytes);
 /* Closes the receiver and releases its messages.  Accepts NULL. */
 HELIO_API void helio_receiver_destroy(helio_receiver *receiver);
 
