@@ -15,6 +15,10 @@ static int contradicts(const char *option, const char *other, const char *why) {
 }
 
 int helio_following_read(const helio_receiver_options *options, helio_following_options *out) {
+    if (options->service[0] && options->ack != HELIO_ACK_STORE) {
+        return helio_fail_plain(HELIO_ERR_OPTION,
+                                "option service needs ack=store: sources announce message stores");
+    }
     const char *option = asking(options);
     const int overflow = (int)options->stream.overflow;
     *out = (helio_following_options){

@@ -1,4 +1,4 @@
-/* The options by which a receiver takes messages from stores as well, checked against each other and
+/* The options by which a receiver takes messages from stores as well, and those of a store, checked against each other and
  * against those that they contradict. */
 #ifndef HELIO_OPTIONS_FOLLOWING_H
 #define HELIO_OPTIONS_FOLLOWING_H

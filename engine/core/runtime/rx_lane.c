@@ -118,10 +118,6 @@ static int read_service(const helio_receiver_options *options, helio_address *ou
                           "read, such as 10.0.0.5:7800 or 0.0.0.0:7800, not '%s'",
                           text);
     }
-    if (options->ack != HELIO_ACK_STORE) {
-        return helio_fail_plain(HELIO_ERR_OPTION, "option service needs ack=store: it is announced "
-                                                  "by sources as that of a message store");
-    }
     if (helio_address_is_unspecified(out)) {
         *out = (helio_address){.port = out->port};
     }
