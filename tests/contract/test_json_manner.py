@@ -88,6 +88,7 @@ ELSEWHERE = {
     "lab replay": "tests/lab/test_replay.py",
     "lab run": "tests/lab/test_commands.py",
     "publish": "tests/monitor/test_collecting.py",
+    "store find": "tests/api/test_store_announced.py",
     "store offer": "tests/api/test_store_service.py",
     "store serve": "tests/api/test_store_server.py",
     "store subscriptions": "tests/api/test_store_subscriptions.py",

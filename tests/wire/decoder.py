@@ -316,7 +316,7 @@ def _options(reader: _Reader) -> Iterator[tuple[int, int, bytes]]:
 def _acknowledge(body: bytes) -> Acknowledge:
     reader = _Reader(body)
     kind, flags, reserved = reader.number(1), reader.number(1), reader.number(2)
-    _check(kind in (1, 2) and flags & ~1 == 0 and reserved == 0, "kind and flags of an acknowledgement")
+    _check(kind in (1, 2) and flags & ~3 == 0 and reserved == 0, "kind and flags of an acknowledgement")
     receiver, incarnation = reader.number(8), reader.number(8)
     first, position = reader.number(4), reader.number(4)
     _check((position + 1 - first) & 0xFFFFFFFF < 0x80000000, "an acknowledgement begins before its end")
