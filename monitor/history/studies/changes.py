@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -232,7 +232,7 @@ def _recent(
     shift = recent_shift(hours, logs, known)
     if shift is None:
         return []
-    since = datetime.fromtimestamp(int(hours[shift.index]) * 3600, UTC)
+    since = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=int(hours[shift.index]))
     first = max([at for at in known if at < shift.index], default=0)
     before = math.exp(float(np.median(logs[first : shift.index])))
     low, high = shift.log_interval
@@ -240,7 +240,7 @@ def _recent(
         RecentChange(
             series=series,
             quantile=quantile,
-            since=since.strftime("%Y-%m-%dT%H:%MZ"),
+            since=since.isoformat(timespec="minutes").replace("+00:00", "Z"),
             hours=int(hours.size) - shift.index,
             before_ns=round(before),
             after_ns=round(before * math.exp(shift.log_ratio)),
