@@ -215,7 +215,7 @@ def _add_changes(actions: Actions[argparse.ArgumentParser]) -> None:
         "find the days on which a latency changed",
         "Find change points of daily quantiles in a history, for each series, with the builds, hosts and links that\n"
         "changed on the same day. A series needs ten days. One series in a hundred without a change has a false\n"
-        "alarm (--significance).",
+        "alarm (--significance). A change of the last seven days is shown as not confirmed; a series needs 21 days.",
         "heliograph history changes --history history",
     )
     history_option(parser)

@@ -26,8 +26,9 @@ import pyarrow as pa
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.history.schema import SPOOL, arrow_schema
-from heliograph.monitor.history.studies.changes import changes
+from heliograph.monitor.history.studies.changes import changes, e_divisive
 from heliograph.monitor.history.studies.compare import QUANTILES, calibrate, compare
+from heliograph.monitor.history.studies.recent import recent_shift
 from heliograph.monitor.history.studies.samples import Pair, Sample
 from heliograph.monitor.latency import highest_of
 from tests.history.recordings import SHAPE
@@ -45,6 +46,7 @@ SIX_HOUR_WINDOWS = 13
 """Windows of six hours that slower pairs are calibrated on: a little over three days."""
 PAIRS_OF_A_BASELINE = 25
 FIRST_DAY = date(2026, 1, 5)
+FIRST_HOUR = 24 * (FIRST_DAY - date(1970, 1, 1)).days
 LEVELS = np.arange(-600, 601)
 """Levels of an hour, in thousandths of the logarithm."""
 
@@ -176,6 +178,22 @@ def added(calls: Sequence[Calls]) -> list[Calls]:
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
+def levels_of(
+    seed: int, series: int, days: int, *, memory: float, step_at: int = 0, step: float = 1.0
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return hours from a Monday on, and the logarithm of the level of each series in each; arguments as `history`."""
+    random = np.random.default_rng((seed, series, days))
+    hours = np.arange(24 * days)
+    pattern = 0.15 * np.sin(2 * np.pi * hours / 24) - 0.1 * ((hours // 24) % 7 >= 5)
+    pattern += math.log(step) * (hours // 24 >= step_at)
+    noise = np.zeros((series, hours.size))
+    at = random.normal(size=series)
+    for hour in range(hours.size):
+        at = memory * at + math.sqrt(1 - memory**2) * random.normal(size=series)
+        noise[:, hour] = 0.05 * at
+    return hours, pattern + noise
+
+
 def history(seed: int, series: int, days: int, *, memory: float, step_at: int = 0, step: float = 1.0) -> pa.Table:
     """Return hours of several series: a daily and a weekly pattern, an hourly noise of 5 %, and perhaps a step.
 
@@ -187,16 +205,8 @@ def history(seed: int, series: int, days: int, *, memory: float, step_at: int = 
         step_at: Day of the step.
         step: Factor of all values from that day on.
     """
-    random = np.random.default_rng((seed, series, days))
-    hours = np.arange(24 * days)
-    pattern = 0.15 * np.sin(2 * np.pi * hours / 24) - 0.1 * ((hours // 24) % 7 >= 5)
-    pattern += math.log(step) * (hours // 24 >= step_at)
-    noise = np.zeros((series, hours.size))
-    at = random.normal(size=series)
-    for hour in range(hours.size):
-        at = memory * at + math.sqrt(1 - memory**2) * random.normal(size=series)
-        noise[:, hour] = 0.05 * at
-    levels = np.clip(np.round(1000 * (pattern + noise)), LEVELS[0], LEVELS[-1]).astype(int) - LEVELS[0]
+    hours, logs = levels_of(seed, series, days, memory=memory, step_at=step_at, step=step)
+    levels = np.clip(np.round(1000 * logs), LEVELS[0], LEVELS[-1]).astype(int) - LEVELS[0]
     bodies = _bodies()
     rows = levels.size
     chosen = [bodies[level] for level in levels.ravel()]
@@ -251,6 +261,49 @@ def steps_found(seed: int, series: int, memory: float, step_at: int, days: int =
     return len(near) / series
 
 
+def looks(seed: int, series: int, memory: float, known_days: int = 63, days: int = 365) -> tuple[float, float]:
+    """Return the false alarms per series and year when a user looks each day: of recent changes, and of dated ones.
+
+    An alarm that stands on several looks counts once.
+
+    Args:
+        seed: Of the noise.
+        series: Number of series.
+        memory: Factor by which the noise forgets in an hour.
+        known_days: Days that the history keeps; a user with a young history has few.
+        days: Days with a look.
+    """
+    hours, logs = levels_of(seed, series, known_days + days, memory=memory)
+    hours += FIRST_HOUR
+    alarms = np.zeros(2)
+    for of_series in logs:
+        standing = [False, False]
+        daily = np.median(of_series.reshape(-1, 24), axis=1)
+        for last in range(known_days, known_days + days):
+            part = slice(24 * (last - known_days), 24 * last)
+            dated = e_divisive(daily[last - known_days : last].tolist())
+            known = [24 * at for at, _ in dated]
+            now = [recent_shift(hours[part], of_series[part], known) is not None, bool(dated)]
+            alarms += [is_on and not was_on for is_on, was_on in zip(now, standing, strict=True)]
+            standing = now
+    recent, of_days = alarms / (series * days / 365)
+    return float(recent), float(of_days)
+
+
+def recent_found(seed: int, series: int, memory: float, step: float, known_days: int = 63) -> float:
+    """Return the share of series whose step is found by one of the looks one, two and three days after it."""
+    step_at = known_days - 3
+    hours, logs = levels_of(seed, series, known_days, memory=memory, step_at=step_at, step=step)
+    hours += FIRST_HOUR
+    found = 0
+    for of_series in logs:
+        shifts = [recent_shift(hours[:end], of_series[:end]) for end in 24 * np.arange(step_at + 1, known_days + 1)]
+        found += any(
+            one is not None and one.log_ratio > 0 and abs(one.index - 24 * step_at) <= 3 * 24 for one in shifts
+        )
+    return found / series
+
+
 # -- table ------------------------------------------------------------------------------------------------------------
 
 
@@ -274,6 +327,14 @@ def table(pairs: int, series: int, pool: ProcessPoolExecutor) -> list[str]:
     middle = [pool.submit(steps_found, 3, series, memory, 15) for memory in memories]
     recent = {
         after: [pool.submit(steps_found, 4, series, memory, 30 - after) for memory in memories] for after in (3, 5, 7)
+    }
+
+    looked = {
+        known: [pool.submit(looks, 5, max(1, series // 40), memory, known) for memory in memories] for known in (63, 30)
+    }
+    fresh = {
+        (known, step): [pool.submit(recent_found, 6, max(1, series // 2), memory, step, known) for memory in memories]
+        for known, step in ((63, 1.05), (63, 1.10), (63, 1.20), (30, 1.10))
     }
 
     lines = [
@@ -306,6 +367,15 @@ def table(pairs: int, series: int, pool: ProcessPoolExecutor) -> list[str]:
         *((f"+10 % {after} days before the end of 30 days", "90 % | 95 %", found, recent[after]) for after in recent),
     ):
         lines.append(f"| {what} | {goal} | {' | '.join(render(one.result()) for one in done)} |")
+    for known, by_memory in looked.items():
+        rates = [one.result() for one in by_memory]
+        for at, which in enumerate(("recent changes", "dated changes")):
+            shown = " | ".join(alarms(rate[at]) for rate in rates)
+            lines.append(f"| false alarms, {which}, looks each day with {known} days | 1 | 0.5 | {shown} |")
+    for (known, step), shares in fresh.items():
+        what = f"+{step - 1:.0%} found within 3 days by looks each day, {known} days"
+        goal = "90 % | 95 %" if step == 1.10 else "- | -"
+        lines.append(f"| {what} | {goal} | {' | '.join(found(one.result()) for one in shares)} |")
     return lines
 
 

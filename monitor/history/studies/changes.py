@@ -6,6 +6,9 @@ has no time of day any more, so that daily patterns raise no alarm. Change point
 benchmarks by Daly et al. 2020, arXiv 2003.00584): the split with the largest energy distance between both sides is
 tested against random orders of the days, and accepted splits are split again. The number of false alarms is bounded by
 the significance of the test: a series without a change has an alarm in that share of the analyses.
+
+A change needs about a week of days on each side to be found so. The last days are tested from their hours (`recent`): a
+change there is told apart, as recent and not confirmed, until its day is found.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +26,9 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.merge import HOUR_US, merge
 from heliograph.monitor.history.schema import PERCENTILES
 from heliograph.monitor.history.studies.days import apart, day_names
+from heliograph.monitor.history.studies.recent import MIN_DAYS_RECENT, is_long_enough, recent_shift
 
-__all__ = ["MIN_DAYS", "Change", "Studied", "changes", "e_divisive"]
+__all__ = ["MIN_DAYS", "Change", "RecentChange", "Studied", "changes", "e_divisive"]
 
 MIN_DAYS = 10
 """Fewest days with data of a series."""
@@ -60,6 +64,31 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentChange:
+    """A change of the last days, found from hours and not confirmed by days."""
+
+    series: Mapping[str, str]
+    quantile: str
+    since: str
+    """First hour after the change, ISO 8601, UTC; uncertain by some hours."""
+    hours: int
+    """Hours with data since."""
+    before_ns: int
+    """Typical value since the change before, or since the first day."""
+    after_ns: int
+    """`before_ns` times `ratio`."""
+    ratio: float
+    """After over before, without the season."""
+    low: float
+    """95 % interval of the ratio, for this first hour."""
+    high: float
+    score: float
+    """Size in standard errors."""
+    notes: tuple[str, ...] = ()
+    """As of `Change`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Studied:
     """The result for all series."""
 
@@ -70,6 +99,10 @@ class Studied:
     """Series with too few days, as text."""
     unused: tuple[str, ...] = field(default=())
     """Days that are stored without their hours: their quantiles are not comparable. ISO 8601."""
+    recent: tuple[RecentChange, ...] = field(default=())
+    """Changes of the last days that are not confirmed."""
+    thin_recent: tuple[str, ...] = field(default=())
+    """Series with too few days for a recent change, as text."""
 
 
 # -- E-divisive -------------------------------------------------------------------------------------------------------
@@ -155,16 +188,69 @@ def changes(table: pa.Table, *, significance: float = 0.01, quantiles: Sequence[
         hours.setdefault(tuple(str(row[name]) for name in SERIES), []).append(row)
     origins = _origins(table)
     found: list[Change] = []
-    thin = []
+    recent: list[RecentChange] = []
+    thin, thin_recent = [], []
     for series, of_series in sorted(hours.items()):
         days = sorted({_day(row) for row in of_series})
         if len(days) < MIN_DAYS:
             thin.append(f"{' '.join(filter(None, series))}: {len(days)} days of {MIN_DAYS}")
             continue
+        of_series.sort(key=_hour)
+        hour_numbers = np.array([_hour(row) for row in of_series], dtype=np.int64)
+        if not is_long_enough(hour_numbers):
+            span = (int(hour_numbers[-1]) - int(hour_numbers[0])) // 24 + 1
+            thin_recent.append(f"{' '.join(filter(None, series))}: {span} days of {MIN_DAYS_RECENT}")
+        labels = dict(zip(SERIES, series, strict=True))
         for quantile in quantiles:
-            labels = dict(zip(SERIES, series, strict=True))
-            found += _of_series(labels, of_series, days, quantile, significance, origins)
-    return Studied(tuple(found), len(hours) - len(thin), tuple(thin), day_names(whole_days))
+            dated = _of_series(labels, of_series, days, quantile, significance, origins)
+            found += dated
+            recent += _recent(labels, of_series, hour_numbers, days, quantile, dated, origins)
+    return Studied(
+        tuple(found), len(hours) - len(thin), tuple(thin), day_names(whole_days), tuple(recent), tuple(thin_recent)
+    )
+
+
+def _hour(row: Mapping[str, object]) -> int:
+    """Return the number of the hour since 1970."""
+    ts = row["ts"]
+    assert isinstance(ts, datetime)
+    return int(ts.timestamp()) // 3600
+
+
+def _recent(
+    series: dict[str, str],
+    rows: Sequence[Mapping[str, object]],
+    hours: npt.NDArray[np.int64],
+    days: Sequence[date],
+    quantile: str,
+    dated: Sequence[Change],
+    origins: Origins,
+) -> list[RecentChange]:
+    """Return the recent change of a quantile, if there is one."""
+    logs = np.log([float(max(1, int(str(row[quantile])))) for row in rows])
+    known = [next(at for at, row in enumerate(rows) if _day(row).isoformat() >= one.day) for one in dated]
+    shift = recent_shift(hours, logs, known)
+    if shift is None:
+        return []
+    since = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=int(hours[shift.index]))
+    first = max([at for at in known if at < shift.index], default=0)
+    before = math.exp(float(np.median(logs[first : shift.index])))
+    low, high = shift.log_interval
+    return [
+        RecentChange(
+            series=series,
+            quantile=quantile,
+            since=since.isoformat(timespec="minutes").replace("+00:00", "Z"),
+            hours=int(hours.size) - shift.index,
+            before_ns=round(before),
+            after_ns=round(before * math.exp(shift.log_ratio)),
+            ratio=math.exp(shift.log_ratio),
+            low=math.exp(low),
+            high=math.exp(high),
+            score=shift.score,
+            notes=_notes(origins.get(tuple(series.values()), {}), days, days.index(since.date())),
+        )
+    ]
 
 
 def _day(row: Mapping[str, object]) -> date:

@@ -16,7 +16,7 @@ from heliograph.monitor.history.report.writing import write_report
 from heliograph.monitor.text import printable, table
 
 if TYPE_CHECKING:
-    from heliograph.monitor.history.studies.changes import Change, Studied
+    from heliograph.monitor.history.studies.changes import Change, RecentChange, Studied
     from heliograph.monitor.history.studies.compare import Calibration, Compared, Contrast
     from heliograph.monitor.history.studies.days import Note
     from heliograph.monitor.history.studies.samples import Pair, Selection
@@ -259,8 +259,10 @@ def changes_json(found: Studied) -> str:
     return json_text(
         {
             "changes": [asdict(one) for one in found.changes],
+            "recent": [asdict(one) for one in found.recent],
             "series_studied": found.series,
             "too_few_days": list(found.thin),
+            "too_few_days_recent": list(found.thin_recent),
             "notes": notes_json(_unused(found)),
         }
     )
@@ -270,8 +272,9 @@ def changes_html(found: Studied) -> str:
     """Return change points as a page, one part per series."""
     from heliograph.monitor.history.studies.page import Part, Span, study_page
 
-    parts: dict[str, list[Change]] = {}
-    for one in found.changes:
+    parts: dict[str, list[Change | RecentChange]] = {}
+    everything: list[Change | RecentChange] = [*found.changes, *found.recent]
+    for one in everything:
         parts.setdefault(" ".join(value for value in one.series.values() if value), []).append(one)
     heads = ("day", "quantile", "before", "after", "after / before", "p", "what else changed")
     drawn = [
@@ -281,22 +284,22 @@ def changes_html(found: Studied) -> str:
             heads,
             [
                 [
-                    each.day,
+                    _when(each),
                     each.quantile.replace("_", "."),
                     duration(each.before_ns),
                     duration(each.after_ns),
                     f"{each.ratio:.2f}",
-                    f"{each.p:.3f}",
+                    f"{each.p:.3f}" if hasattr(each, "p") else "not confirmed",
                     ", ".join(each.notes),
                 ]
                 for each in of
             ],
             [
                 Span(
-                    f"{each.day} {each.quantile.replace('_', '.')}",
+                    f"{_when(each)[:16]} {each.quantile.replace('_', '.')}",
                     each.ratio,
-                    math.nan,
-                    math.nan,
+                    getattr(each, "low", math.nan),
+                    getattr(each, "high", math.nan),
                     f"x {each.ratio:.2f}",
                 )
                 for each in of
@@ -305,9 +308,29 @@ def changes_html(found: Studied) -> str:
         )
         for name, of in parts.items()
     ]
-    about = [f"{found.series:,} series studied", *(f"too few days: {text}" for text in found.thin)]
-    verdict = f"{len(found.changes):,} in {len(parts):,} series" if parts else "no change"
+    about = [
+        f"{found.series:,} series studied",
+        *(f"too few days: {text}" for text in found.thin),
+        *(f"too few days for a recent change: {text}" for text in found.thin_recent),
+    ]
+    verdict = f"{len(found.changes) + len(found.recent):,} in {len(parts):,} series" if parts else "no change"
+    if found.recent:
+        verdict += f", {len(found.recent):,} recent and not confirmed"
     return study_page("When did a latency change?", about, verdict, drawn, _unused(found))
+
+
+def _when(one: Change | RecentChange) -> str:
+    if hasattr(one, "day"):
+        return one.day
+    return f"{_hour(one)}, {_length(one)}"
+
+
+def _hour(one: RecentChange) -> str:
+    return one.since.replace("T", " ").removesuffix("Z")
+
+
+def _length(one: RecentChange) -> str:
+    return f"{one.hours / 24:.0f} days" if one.hours >= 48 else f"{one.hours} hours"
 
 
 def change_lines(found: Studied) -> Iterator[str]:
@@ -321,10 +344,20 @@ def change_lines(found: Studied) -> Iterator[str]:
             f"{one.day}  {name}  {one.quantile.replace('_', '.')}  {duration(one.before_ns)} -> "
             f"{duration(one.after_ns)}  x{one.ratio:.2f}  p {one.p:.3f}{notes}"
         )
-    if not found.changes:
+    for recent in found.recent:
+        name = printable(" ".join(value for value in recent.series.values() if value))
+        notes = printable("; " + ", ".join(recent.notes)) if recent.notes else ""
+        yield (
+            f"since {_hour(recent)}  {name}  {recent.quantile.replace('_', '.')}  {duration(recent.before_ns)} -> "
+            f"{duration(recent.after_ns)}  x{recent.ratio:.2f} [{recent.low:.2f}, {recent.high:.2f}]  "
+            f"{_length(recent)}, not confirmed{notes}"
+        )
+    if not found.changes and not found.recent:
         yield f"no change in {found.series} series"
     for text in found.thin:
         yield printable(f"too few days: {text}")
+    for text in found.thin_recent:
+        yield printable(f"too few days for a recent change: {text}")
     yield from note_lines(_unused(found))
 
 
