@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heliograph.engine.store.follower import StoreFollower
     from heliograph.engine.transmitter import Transmitter
 
-__all__ = ["FORMATS", "counted", "harmless", "info", "pub", "status_line", "sub"]
+__all__ = ["FORMATS", "add_engine_options", "counted", "harmless", "info", "pub", "status_line", "sub"]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -128,6 +128,11 @@ def _common(parser: argparse.ArgumentParser) -> None:
         "endpoint", metavar="ENDPOINT", help="rmm://GROUP:PORT?interface=IP (multicast) or rmm+unicast://HOST:PORT"
     )
     parser.add_argument("topic", metavar="TOPIC", help="name of the topic")
+    add_engine_options(parser)
+
+
+def add_engine_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add ``-o NAME=VALUE``: options of the engine."""
     parser.add_argument(
         "-o",
         "--option",

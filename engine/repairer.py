@@ -12,7 +12,7 @@ import time
 from contextlib import ExitStack
 from typing import TypeAlias
 
-from heliograph.engine.commands import harmless
+from heliograph.engine.commands import add_engine_options, harmless
 from heliograph.engine.store.arguments import duration, size
 
 __all__ = ["command"]
@@ -50,14 +50,7 @@ def command(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--rate", type=size, default=125_000_000, metavar="SIZE", help="bytes of repairs a second (default: 125000000)"
     )
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the engine; may be repeated; `heliograph info` lists them",
-    )
+    add_engine_options(parser)
     parser.set_defaults(run=_run)
 
 

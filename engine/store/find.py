@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TypeAlias
 
-from heliograph.engine.commands import status_line
+from heliograph.engine.commands import add_engine_options, status_line
 from heliograph.engine.store.arguments import duration
 
 __all__ = ["add_find"]
@@ -44,9 +44,7 @@ def add_find(actions: Actions) -> None:
         metavar="TIME",
         help="listen for this time (default: 3s); sources announce at least every ambient_interval, 0.5 s by default",
     )
-    parser.add_argument(
-        "-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the engine; repeatable"
-    )
+    add_engine_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from heliograph.engine.commands import FORMATS, counted, status_line
+from heliograph.engine.commands import FORMATS, add_engine_options, counted, status_line
 from heliograph.engine.store.arguments import BY, natural, number_or_time
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def add_replay(actions: Actions) -> None:
     sending = parser.add_argument_group("sending")
     sending.add_argument("--to", metavar="ENDPOINT", help="send the messages on their topics instead of printing them")
     sending.add_argument("--rate", type=natural, metavar="N", help="messages per second (default: no limit)")
-    sending.add_argument(
-        "-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the engine; repeatable"
-    )
+    add_engine_options(sending)
     parser.set_defaults(run=_run)
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from heliograph.engine.commands import harmless, status_line
+from heliograph.engine.commands import add_engine_options, harmless, status_line
 from heliograph.engine.store.arguments import duration, size
 from heliograph.engine.store.offer import add_listening, address_of, listening_socket
 
@@ -55,14 +55,7 @@ def add_serve(actions: Actions) -> None:
     parser.add_argument("dir", type=Path, metavar="DIR", help="directory of the store; created when there is none")
     parser.add_argument("endpoint", metavar="ENDPOINT", help="address to receive on, as for `heliograph sub`")
     parser.add_argument("topics", metavar="TOPIC", nargs="+", help="name of a topic")
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the engine; may be repeated; `heliograph info` lists them",
-    )
+    add_engine_options(parser)
     parser.add_argument(
         "--fsync",
         choices=("batch", "always", "never"),
