@@ -6,7 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.catalogue.outside import json_text
@@ -272,10 +272,9 @@ def changes_html(found: Studied) -> str:
     """Return change points as a page, one part per series."""
     from heliograph.monitor.history.studies.page import Part, Span, study_page
 
-    parts: dict[str, list[Change | RecentChange]] = {}
-    everything: list[Change | RecentChange] = [*found.changes, *found.recent]
-    for one in everything:
-        parts.setdefault(" ".join(value for value in one.series.values() if value), []).append(one)
+    parts: dict[str, list[_Shown]] = {}
+    for one in _shown(found):
+        parts.setdefault(one.series, []).append(one)
     heads = ("day", "quantile", "before", "after", "after / before", "p", "what else changed")
     drawn = [
         Part(
@@ -284,23 +283,23 @@ def changes_html(found: Studied) -> str:
             heads,
             [
                 [
-                    _when(each),
-                    each.quantile.replace("_", "."),
-                    duration(each.before_ns),
-                    duration(each.after_ns),
-                    f"{each.ratio:.2f}",
-                    f"{each.p:.3f}" if hasattr(each, "p") else "not confirmed",
-                    ", ".join(each.notes),
+                    each.when,
+                    each.quantile,
+                    duration(each.change.before_ns),
+                    duration(each.change.after_ns),
+                    f"{each.change.ratio:.2f}",
+                    each.certainty,
+                    ", ".join(each.change.notes),
                 ]
                 for each in of
             ],
             [
                 Span(
-                    f"{_when(each)[:16]} {each.quantile.replace('_', '.')}",
-                    each.ratio,
-                    getattr(each, "low", math.nan),
-                    getattr(each, "high", math.nan),
-                    f"x {each.ratio:.2f}",
+                    f"{each.when[:16]} {each.quantile}",
+                    each.change.ratio,
+                    each.low,
+                    each.high,
+                    f"x {each.change.ratio:.2f}",
                 )
                 for each in of
             ],
@@ -319,38 +318,50 @@ def changes_html(found: Studied) -> str:
     return study_page("When did a latency change?", about, verdict, drawn, _unused(found))
 
 
-def _when(one: Change | RecentChange) -> str:
-    if hasattr(one, "day"):
-        return one.day
-    return f"{_hour(one)}, {_length(one)}"
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A change, dated or recent, as page and text show it."""
+
+    change: Change | RecentChange
+    when: str
+    certainty: str
+    line: tuple[str, str]
+    """Text before the series, and behind the ratio."""
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def series(self) -> str:
+        return " ".join(value for value in self.change.series.values() if value)
+
+    @property
+    def quantile(self) -> str:
+        return self.change.quantile.replace("_", ".")
 
 
-def _hour(one: RecentChange) -> str:
-    return one.since.replace("T", " ").removesuffix("Z")
+def _shown(found: Studied) -> list[_Shown]:
+    """Return all changes, the dated ones first."""
+    dated = [_Shown(one, one.day, f"{one.p:.3f}", (one.day, f"  p {one.p:.3f}")) for one in found.changes]
+    return dated + [_shown_recent(one) for one in found.recent]
 
 
-def _length(one: RecentChange) -> str:
-    return f"{one.hours / 24:.0f} days" if one.hours >= 48 else f"{one.hours} hours"
+def _shown_recent(one: RecentChange) -> _Shown:
+    hour = one.since.replace("T", " ").removesuffix("Z")
+    length = f"{one.hours / 24:.0f} days" if one.hours >= 48 else f"{one.hours} hours"
+    interval = f" [{one.low:.2f}, {one.high:.2f}]  {length}, not confirmed"
+    return _Shown(one, f"{hour}, {length}", "not confirmed", (f"since {hour}", interval), one.low, one.high)
 
 
 def change_lines(found: Studied) -> Iterator[str]:
     """Return change points as text."""
     from heliograph.monitor.history.studies.days import note_lines
 
-    for one in found.changes:
-        name = printable(" ".join(value for value in one.series.values() if value))
-        notes = printable("; " + ", ".join(one.notes)) if one.notes else ""
+    for one in _shown(found):
+        head, tail = one.line
+        notes = printable("; " + ", ".join(one.change.notes)) if one.change.notes else ""
         yield (
-            f"{one.day}  {name}  {one.quantile.replace('_', '.')}  {duration(one.before_ns)} -> "
-            f"{duration(one.after_ns)}  x{one.ratio:.2f}  p {one.p:.3f}{notes}"
-        )
-    for recent in found.recent:
-        name = printable(" ".join(value for value in recent.series.values() if value))
-        notes = printable("; " + ", ".join(recent.notes)) if recent.notes else ""
-        yield (
-            f"since {_hour(recent)}  {name}  {recent.quantile.replace('_', '.')}  {duration(recent.before_ns)} -> "
-            f"{duration(recent.after_ns)}  x{recent.ratio:.2f} [{recent.low:.2f}, {recent.high:.2f}]  "
-            f"{_length(recent)}, not confirmed{notes}"
+            f"{head}  {printable(one.series)}  {one.quantile}  {duration(one.change.before_ns)} -> "
+            f"{duration(one.change.after_ns)}  x{one.change.ratio:.2f}{tail}{notes}"
         )
     if not found.changes and not found.recent:
         yield f"no change in {found.series} series"
