@@ -1,5 +1,5 @@
-/* The options by which a receiver takes messages from stores as well, and those of a store, checked against each other and
- * against those that they contradict. */
+/* The options by which a receiver takes messages from stores as well, and those of a store, checked
+ * against each other and against those that they contradict. */
 #ifndef HELIO_OPTIONS_FOLLOWING_H
 #define HELIO_OPTIONS_FOLLOWING_H
 

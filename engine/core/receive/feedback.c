@@ -17,7 +17,7 @@ enum {
     SERVICE_BYTES = 24,
 };
 
-/* Of the ACKs of a store, the first ones say where it can be read, and one of so many later. */
+/* A store says where it can be read on its first ACKs, and on every 16th later. */
 enum { SERVED_FIRST = 3, SERVED_EVERY = 16 };
 
 #define POSTPONE_NS (20 * HELIO_MILLISECOND) /* an ACK that may not be sent yet */

@@ -90,9 +90,9 @@ typedef struct helio_pgm_acknowledge {
     uint32_t position;    /* newest sequence acknowledged, with all from `first`; first - 1: none */
     const char *name;     /* for people; not NUL-terminated */
     size_t name_bytes;    /* at most HELIO_PGM_ACKNOWLEDGE_NAME_MAX */
-    helio_address
-        service; /* HAS_SERVICE: of a message store (docs/wire.md 1.7).  Port 0: it does not
-                              say; family 0: at the address that the packet comes from */
+    /* HAS_SERVICE: of a message store (docs/wire.md 1.7).  Port 0: it does not say; family 0: at the
+     * address that the packet comes from. */
+    helio_address service;
 } helio_pgm_acknowledge;
 
 /* A receiver's report (docs/wire.md 1.2): the private option of NAKs and ACKs.  Counts are

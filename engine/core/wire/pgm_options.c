@@ -242,9 +242,7 @@ static bool read_store(const uint8_t *at, bool may_be_open, helio_address *out) 
                             : family == HELIO_PGM_AFI_IPV4 ? 4
                                                            : 0;
     *out = (helio_address){
-        .family = family == HELIO_PGM_AFI_IPV6   ? 6
-                  : family == HELIO_PGM_AFI_IPV4 ? 4
-                                                 : 0,
+        .family = ip_bytes == 16 ? 6 : (uint8_t)ip_bytes,
         .port = helio_get16(at + 2),
     };
     memcpy(out->ip, at + 4, ip_bytes);
