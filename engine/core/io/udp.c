@@ -188,12 +188,13 @@ static size_t receive_in_turn(udp_channel *udp, helio_datagram *datagrams, size_
     return taken ? taken : read_from(udp, udp->turn == DATA ? ASIDE : DATA, datagrams, limit);
 }
 
-static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
-    udp_channel *udp = udp_of(channel);
+/* Reads whichever socket may have something, by as many messages as the traffic suggests. */
+__attribute__((noinline)) static size_t receive_any(udp_channel *udp, helio_datagram *datagrams,
+                                                    size_t limit) {
     size_t taken = 0;
     if (helio_udp_in_has_more(&udp->in)) {
         taken = helio_udp_in_take(&udp->in, datagrams, limit);
-        channel->has_more = true;
+        udp->base.has_more = true;
         return taken;
     }
     if (udp->config.feedback.family != 0) {
@@ -207,9 +208,25 @@ static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, siz
     if (!taken) {
         taken = read_from(udp, DATA, datagrams, limit);
     }
-    if (!taken && is_transmit(udp) && channel->fds[ASIDE] >= 0) {
+    if (!taken && is_transmit(udp) && udp->base.fds[ASIDE] >= 0) {
         taken = read_from(udp, ASIDE, datagrams, limit);
     }
+    return taken;
+}
+
+/* Only the data socket is to be read, and for one message. */
+static inline bool expects_lone(const udp_channel *udp, size_t limit) {
+    return limit > 0 && udp->sources[DATA].ask == 1 && !helio_udp_in_has_more(&udp->in) &&
+           !udp->looks_aside && !is_transmit(udp) && udp->config.feedback.family == 0;
+}
+
+static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
+    udp_channel *udp = udp_of(channel);
+    if (!expects_lone(udp, limit)) {
+        return receive_any(udp, datagrams, limit);
+    }
+    const size_t taken = helio_udp_in_read_lone(&udp->in, &udp->sources[DATA], datagrams);
+    channel->has_more = helio_udp_in_has_more(&udp->in);
     return taken;
 }
 

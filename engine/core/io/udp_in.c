@@ -194,7 +194,9 @@ static size_t take_joined(helio_udp_in *in, size_t length, size_t segment,
 }
 
 /* Gives out what is left in one slot. */
-static inline size_t take_slot(helio_udp_in *in, helio_datagram *datagrams, size_t limit) {
+static inline __attribute__((always_inline)) size_t take_slot(helio_udp_in *in,
+                                                              helio_datagram *datagrams,
+                                                              size_t limit) {
     struct mmsghdr *message = &in->messages[in->next];
     const size_t length = message->msg_len;
     helio_datagram *first = &datagrams[0];
@@ -221,6 +223,22 @@ size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t lim
         kept += take_slot(in, datagrams + kept, limit - kept);
     }
     return kept;
+}
+
+size_t helio_udp_in_read_lone(helio_udp_in *in, helio_udp_source *source, helio_datagram *out) {
+    if (in->prepared == 0) {
+        prepare(in, 1);
+    }
+    if (read_one(in, source->fd) < 0) {
+        return 0; /* slots, and what is asked for, stay as they are */
+    }
+    _Static_assert(GROWTH <= JOINED_SLOTS && GROWTH <= (int)HELIO_UDP_SLOTS, "no limit is reached");
+    source->ask = GROWTH;
+    in->prepared = 0;
+    in->port = source->port;
+    in->next = in->offset = 0;
+    in->count = 1;
+    return take_slot(in, out, 1);
 }
 
 void helio_udp_in_count_drops(helio_udp_in *in, helio_udp_source *source) {

@@ -73,6 +73,10 @@ bool helio_udp_in_read(helio_udp_in *in, helio_udp_source *source);
 /* Gives out up to `limit` of the datagrams read; returns how many. */
 size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t limit);
 
+/* As helio_udp_in_read and helio_udp_in_take of at most one, when nothing read before waits and
+ * `source` is to be asked for one message.  Datagrams joined with it wait for the next call. */
+size_t helio_udp_in_read_lone(helio_udp_in *in, helio_udp_source *source, helio_datagram *out);
+
 /* The data socket gives kernel stamps from now on, or none. */
 void helio_udp_in_stamp(helio_udp_in *in, bool on);
 
