@@ -11,10 +11,8 @@
 
 enum {
     PAGE = 4096,
-    ALIGNMENT = 16,
     CHUNK_PACKETS = 16, /* of the longest; at the end of a chunk less than one is left unused */
     CHUNK_MIN = 65536,
-    AGED_PER_COMMIT = 4, /* packets dropped for their age while one is committed */
 };
 
 /* ---- chunks ---- */
@@ -71,7 +69,7 @@ static int allocate(helio_txw *txw, size_t packets) {
 }
 
 int helio_txw_init(helio_txw *txw, const helio_txw_config *config) {
-    const size_t packet_bytes = helio_round_up(config->packet_bytes, ALIGNMENT);
+    const size_t packet_bytes = helio_round_up(config->packet_bytes, HELIO_TXW_ALIGNMENT);
     const size_t chunk_bytes = helio_round_up(CHUNK_PACKETS * packet_bytes, PAGE);
     const uint64_t all_bytes = (uint64_t)config->packets * packet_bytes;
     const bool is_limited = config->bytes > 0 && config->bytes < all_bytes;
@@ -116,10 +114,6 @@ size_t helio_txw_memory(const helio_txw *txw) {
 
 /* ---- limits ---- */
 
-size_t helio_txw_taken(const helio_txw_slot *slot) {
-    return helio_round_up(slot->length, ALIGNMENT);
-}
-
 static void drop_oldest(helio_txw *txw) {
     const helio_txw_slot *slot = helio_txw_slot_of(txw, txw->trail);
     txw->bytes -= slot->length;
@@ -136,12 +130,6 @@ static void drop_for_room(helio_txw *txw) {
 
 static bool can_drop(const helio_txw *txw) {
     return txw->trail <= txw->lead && txw->trail < txw->floor;
-}
-
-/* There is no room for one packet more. */
-static bool is_full(const helio_txw *txw) {
-    return helio_txw_count(txw) >= txw->limit_packets ||
-           txw->taken_bytes + txw->packet_bytes > txw->limit_bytes;
 }
 
 bool helio_txw_has_room(const helio_txw *txw) {
@@ -172,7 +160,7 @@ void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count) {
 void helio_txw_set_limits(helio_txw *txw, uint64_t packets, uint64_t bytes) {
     txw->limit_packets = packets <= txw->mask ? packets : txw->mask + 1;
     txw->limit_bytes = bytes < txw->max_bytes ? bytes : txw->max_bytes;
-    while (is_full(txw) && can_drop(txw)) {
+    while (helio_txw_is_full(txw) && can_drop(txw)) {
         drop_for_room(txw);
     }
 }
@@ -187,8 +175,8 @@ void helio_txw_release(helio_txw *txw) {
 
 /* ---- packets ---- */
 
-uint8_t *helio_txw_open(helio_txw *txw) {
-    while (is_full(txw)) {
+uint8_t *helio_txw_make_room(helio_txw *txw) {
+    while (helio_txw_is_full(txw)) {
         if (!can_drop(txw)) {
             return NULL;
         }
@@ -198,22 +186,6 @@ uint8_t *helio_txw_open(helio_txw *txw) {
         take_chunk(txw);
     }
     return txw->at;
-}
-
-void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64_t now_ns) {
-    txw->lead++;
-    helio_txw_slot *slot = helio_txw_slot_of(txw, txw->lead);
-    *slot = (helio_txw_slot){
-        .packet = txw->at,
-        .sent_ns = now_ns,
-        .end_bytes = txw->all_bytes += length,
-        .length = (uint32_t)length,
-        .payload_sum = payload_sum,
-    };
-    txw->at += helio_txw_taken(slot);
-    txw->bytes += length;
-    txw->taken_bytes += helio_txw_taken(slot);
-    helio_txw_expire(txw, now_ns, AGED_PER_COMMIT);
 }
 
 helio_txw_behind helio_txw_behind_of(const helio_txw *txw, uint64_t position, int64_t now_ns) {

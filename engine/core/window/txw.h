@@ -24,7 +24,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
+
 #define HELIO_TXW_NO_FLOOR UINT64_MAX
+
+enum {
+    HELIO_TXW_ALIGNMENT = 16,
+    HELIO_TXW_AGED_PER_COMMIT = 4, /* packets dropped for their age while one is committed */
+};
 
 typedef struct helio_txw_slot {
     uint8_t *packet;
@@ -122,24 +129,54 @@ typedef struct helio_txw_behind {
 
 helio_txw_behind helio_txw_behind_of(const helio_txw *txw, uint64_t position, int64_t now_ns);
 
+/* There is no room for one packet more. */
+static inline bool helio_txw_is_full(const helio_txw *txw) {
+    return helio_txw_count(txw) >= txw->limit_packets ||
+           txw->taken_bytes + txw->packet_bytes > txw->limit_bytes;
+}
+/* As helio_txw_open, which calls it when packets must be dropped or a chunk is full. */
+uint8_t *helio_txw_make_room(helio_txw *txw);
 /* Memory for the packet after lead, packet_bytes of it, aligned to 16; drops the oldest packets as
  * the limits want.  NULL when that would drop packets from the floor on.  Opening twice gives the
  * same memory. */
-uint8_t *helio_txw_open(helio_txw *txw);
+static inline uint8_t *helio_txw_open(helio_txw *txw) {
+    const bool has_place = (size_t)(txw->end - txw->at) >= txw->packet_bytes;
+    return has_place && !helio_txw_is_full(txw) ? txw->at : helio_txw_make_room(txw);
+}
 /* The memory open gave, until commit. */
 static inline uint8_t *helio_txw_opened(const helio_txw *txw) {
     return txw->at;
 }
 /* Whether open would give memory. */
 bool helio_txw_has_room(const helio_txw *txw);
-/* The open packet is complete. */
-void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64_t now_ns);
-
 /* Bytes that a packet counts in the limit. */
-size_t helio_txw_taken(const helio_txw_slot *slot);
+static inline size_t helio_txw_taken(const helio_txw_slot *slot) {
+    return helio_round_up(slot->length, HELIO_TXW_ALIGNMENT);
+}
 
 /* Drops packets that are too old, at most `count` of them. */
 void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count);
+
+/* The open packet is complete. */
+static inline void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum,
+                                    int64_t now_ns) {
+    txw->lead++;
+    helio_txw_slot *slot = helio_txw_slot_of(txw, txw->lead);
+    *slot = (helio_txw_slot){
+        .packet = txw->at,
+        .sent_ns = now_ns,
+        .end_bytes = txw->all_bytes += length,
+        .length = (uint32_t)length,
+        .payload_sum = payload_sum,
+    };
+    const size_t taken = helio_txw_taken(slot);
+    txw->at += taken;
+    txw->bytes += length;
+    txw->taken_bytes += taken;
+    if (txw->age_ns) {
+        helio_txw_expire(txw, now_ns, HELIO_TXW_AGED_PER_COMMIT);
+    }
+}
 
 /* Other limits, at least 1 packet and 4 packets of the longest, at most those of init.  Drops what
  * they leave no room for. */
