@@ -5,11 +5,14 @@
 #include "send/data_packet.h"
 #include "wire/tsdu.h"
 
-/* Nothing has to be asked, waited for or sent first. */
+/* Nothing has to be asked, waited for or sent first.  What is nearly never so is joined with OR and
+ * asked about once: a question each takes more instructions. */
 static bool is_common(const helio_tx_stream *stream, size_t length) {
-    return (int64_t)length <= stream->lone_bytes && !stream->batcher.tsdu && stream->has_opened &&
-           !stream->is_closed && !stream->pace.is_on && stream->pace.wait == HELIO_ADMIT_GO &&
-           !helio_repairer_has_work(&stream->repairer) && stream->acks.registry.count == 0;
+    const bool has_state = !stream->has_opened | stream->is_closed | stream->pace.is_on;
+    const uint64_t has_work =
+        (uintptr_t)stream->batcher.tsdu | (uint64_t)(stream->pace.wait ^ HELIO_ADMIT_GO) |
+        helio_repairer_waiting(&stream->repairer) | stream->acks.registry.count;
+    return (int64_t)length <= stream->lone_bytes && (has_state | has_work) == 0;
 }
 
 /* Writes a batch of one message; returns its bytes. */
