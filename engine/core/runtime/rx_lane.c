@@ -301,19 +301,23 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment) {
 
 /* ---- work ---- */
 
+static inline void take(helio_rx_lane *lane, const helio_datagram *datagram, int64_t receive_ns,
+                        helio_moment moment) {
+    helio_rx_endpoint_stamp(lane->endpoint, datagram->kernel_ns);
+    helio_rx_endpoint_on_packet(lane->endpoint, datagram->data, datagram->length, &datagram->source,
+                                receive_ns, moment);
+}
+
 /* The packets were read at this moment.  Listeners take their time, so the clock is read again for
  * each further packet. */
 static void take_batch(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     helio_instance *instance = lane->base.instance;
-    const helio_datagram *datagrams = instance->datagrams;
     const int64_t receive_ns = moment->wall_ns;
     for (size_t i = 0; i < count; i++) {
         if (i > 0) {
             *moment = helio_clock_read(&instance->clock);
         }
-        helio_rx_endpoint_stamp(lane->endpoint, datagrams[i].kernel_ns);
-        helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
-                                    &datagrams[i].source, receive_ns, *moment);
+        take(lane, &instance->datagrams[i], receive_ns, *moment);
     }
 }
 
@@ -323,33 +327,52 @@ static bool is_held_back(const helio_rx_lane *lane) {
            !helio_rx_endpoint_must_hear(lane->endpoint, HELIO_CHANNEL_BATCH);
 }
 
-/* Reads until the channel is empty, or for so long that others must get their turn.  The first
- * `count` packets are read. */
-static int receive(helio_rx_lane *lane, size_t count, helio_moment *moment) {
-    helio_channel *channel = lane->base.channel;
-    if (!count && is_held_back(lane) && !channel->driver->is_memory) {
-        channel->driver->receive(channel, NULL, 0); /* nor is the sleep to be disturbed */
-        return 0;
+/* What was read is lent to a caller, or would have no place: nothing is read after it. */
+static inline bool must_stop(const helio_rx_lane *lane) {
+    return (lane->is_lent | lane->loan.is_out) || is_held_back(lane);
+}
+
+static size_t read_now(helio_rx_lane *lane, helio_moment *moment) {
+    const size_t count = helio_rx_lane_read(lane);
+    if (count) {
+        *moment = helio_clock_read(&lane->base.instance->clock);
     }
+    return count;
+}
+
+/* The first batch of a cycle has been taken: reads until the channel is empty, or for so long that
+ * others must get their turn. */
+__attribute__((noinline)) static size_t receive_more(helio_rx_lane *lane, helio_moment *moment) {
     size_t total = 0;
-    for (int i = 0; i < BATCHES_PER_CYCLE; i++) {
-        if (!count) {
-            if (lane->is_lent || (i > 0 && lane->loan.is_out) || is_held_back(lane)) {
-                break;
-            }
-            count = helio_rx_lane_read(lane);
-            if (count) {
-                *moment = helio_clock_read(&lane->base.instance->clock);
-            }
-        }
+    for (int i = 1; i < BATCHES_PER_CYCLE && !must_stop(lane); i++) {
+        const size_t count = read_now(lane, moment);
         take_batch(lane, count, moment);
         total += count;
-        if (count < HELIO_CHANNEL_BATCH && !channel->has_more) {
+        if (count < HELIO_CHANNEL_BATCH && !lane->base.channel->has_more) {
             break;
         }
-        count = 0;
     }
-    return (int)total;
+    return total;
+}
+
+/* Reads all there may be, of which the first `count` packets are read. */
+static size_t receive(helio_rx_lane *lane, size_t count, helio_moment *moment) {
+    helio_channel *channel = lane->base.channel;
+    if (!count) {
+        if (is_held_back(lane)) {
+            if (!channel->driver->is_memory) {
+                channel->driver->receive(channel, NULL, 0); /* nor is the sleep to be disturbed */
+            }
+            return 0;
+        }
+        if (lane->is_lent) {
+            return 0;
+        }
+        count = read_now(lane, moment);
+    }
+    take_batch(lane, count, moment);
+    return count < HELIO_CHANNEL_BATCH && !channel->has_more ? count
+                                                             : count + receive_more(lane, moment);
 }
 
 /* The caller had no place for all that windows hold; this call may have.  Where more is left, the
@@ -421,12 +444,19 @@ static inline int64_t quiet_until_ns(const helio_rx_lane *lane, bool is_blocked)
                : helio_rx_endpoint_next_deadline_ns(lane->endpoint);
 }
 
-int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment) {
+/* One packet was read, and nothing but it is known to want work. */
+static inline bool is_lone(const helio_rx_lane *lane, size_t count) {
+    return count == 1 && (lane->loan.is_short | lane->acked_by_app | lane->grants) == 0;
+}
+
+/* What applications may have done, and all there is to read. */
+__attribute__((noinline)) static int serve_all(helio_rx_lane *lane, size_t count,
+                                               helio_moment *moment) {
     int done = 0;
     if (lane->loan.is_short) {
         done += offer_rest(lane, *moment);
     }
-    done += receive(lane, count, moment);
+    done += (int)receive(lane, count, moment);
     if (done && has_listener(lane)) {
         *moment = helio_clock_read(&lane->base.instance->clock);
     }
@@ -435,6 +465,22 @@ int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment)
     }
     if (lane->grants) {
         grant(lane, *moment);
+    }
+    return done;
+}
+
+int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment) {
+    int done = 1;
+    if (is_lone(lane, count)) {
+        take(lane, lane->base.instance->datagrams, moment->wall_ns, *moment);
+        if (lane->base.channel->has_more && !must_stop(lane)) {
+            done += (int)receive_more(lane, moment);
+        }
+        if (has_listener(lane)) {
+            *moment = helio_clock_read(&lane->base.instance->clock);
+        }
+    } else {
+        done = serve_all(lane, count, moment);
     }
     bool is_blocked = helio_rx_endpoint_is_blocked(lane->endpoint);
     if (moment->now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
