@@ -1,5 +1,7 @@
 #include "receive/fast_path.h"
 
+#include <string.h>
+
 #include "receive/control.h"
 #include "receive/delivery_topic.h"
 #include "receive/endpoint_parts.h"
@@ -47,35 +49,70 @@ static bool is_common_packet(const helio_rx_stream *stream, const helio_pgm_plai
            from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
 }
 
-/* Reads `count` messages; false: one is damaged. */
-static inline __attribute__((always_inline)) bool
-read_run(const uint8_t *at, const uint8_t *end, size_t count, int64_t receive_ns, batch *out) {
-    uint64_t number = out->header.first_message, bytes = 0;
-    const uint64_t after = number + count;
+static inline void put_message(helio_message *to, const uint8_t *body, size_t bytes,
+                               uint64_t number, int64_t receive_ns, int64_t submit_ns,
+                               uint32_t stream) {
+    to->data = body;
+    to->length = bytes;
+    to->number = number;
+    to->submit_ns = submit_ns;
+    to->receive_ns = receive_ns;
+    to->stream = stream;
+    to->flags = 0;
+}
+
+/* Reads the only message; false: it is damaged. */
+static inline bool read_lone(const uint8_t *at, const uint8_t *end, int64_t receive_ns,
+                             batch *out) {
+    helio_tsdu_message read;
+    if (!helio_tsdu_next_message(&at, end, &read)) {
+        return false;
+    }
+    put_message(out->messages, read.body, read.bytes, out->header.first_message, receive_ns,
+                out->header.submit_ns, out->topic->stream);
+    out->bytes = read.bytes;
+    return at == end;
+}
+
+static inline uint16_t head_at(const uint8_t *at) {
+    uint16_t head;
+    memcpy(&head, at, sizeof head);
+    return head;
+}
+
+/* Reads messages; false: one is damaged.  Those after a message with a plain header that have the same
+ * header are as long: that they end before `end` is asked once for all of them.  Not inlined: the
+ * loop then has registers enough. */
+__attribute__((noinline)) static bool read_messages(const uint8_t *at, const uint8_t *end,
+                                                    int64_t receive_ns, batch *out) {
     const int64_t submit_ns = out->header.submit_ns;
     const uint32_t stream = out->topic->stream;
-    for (helio_message *message = out->messages; number < after; message++) {
+    uint64_t number = out->header.first_message, bytes = 0;
+    const uint64_t after = number + out->header.count;
+    helio_message *message = out->messages;
+    while (number < after) {
+        const uint8_t *from = at;
         helio_tsdu_message read;
         if (!helio_tsdu_next_message(&at, end, &read)) {
             return false;
         }
         bytes += read.bytes;
-        message->data = read.body;
-        message->length = read.bytes;
-        message->number = number++;
-        message->submit_ns = submit_ns;
-        message->receive_ns = receive_ns;
-        message->stream = stream;
-        message->flags = 0;
+        put_message(message++, read.body, read.bytes, number++, receive_ns, submit_ns, stream);
+        const size_t step = HELIO_TSDU_MESSAGE_HEADER + read.bytes, left = (size_t)(end - at);
+        const uint16_t head = head_at(from);
+        if (read.body != from + HELIO_TSDU_MESSAGE_HEADER || left < step || head_at(at) != head) {
+            continue;
+        }
+        const uint64_t first = number, fitting = left / step;
+        const uint64_t stop = fitting < after - number ? number + fitting : after;
+        for (; number < stop && head_at(at) == head; at += step) {
+            put_message(message++, at + HELIO_TSDU_MESSAGE_HEADER, read.bytes, number++, receive_ns,
+                        submit_ns, stream);
+        }
+        bytes += (number - first) * read.bytes;
     }
     out->bytes = bytes;
     return at == end;
-}
-
-/* Not inlined: the loop then has registers enough. */
-__attribute__((noinline)) static bool read_messages(const uint8_t *at, const uint8_t *end,
-                                                    int64_t receive_ns, batch *out) {
-    return read_run(at, end, out->header.count, receive_ns, out);
 }
 
 /* Reads a header; false: not that of a batch of whole messages. */
@@ -101,7 +138,7 @@ static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t byt
     }
     out->topic = topic;
     const uint8_t *at = tsdu + header->header_bytes, *end = tsdu + bytes;
-    return header->count == 1 ? read_run(at, end, 1, receive_ns, out) /* without a loop */
+    return header->count == 1 ? read_lone(at, end, receive_ns, out)
                               : read_messages(at, end, receive_ns, out);
 }
 
