@@ -220,22 +220,44 @@ void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position 
     }
 }
 
+static inline uint8_t *put_message(uint8_t *at, const void *data, size_t length) {
+    helio_tsdu_encode_plain(at, length);
+    helio_copy(at + HELIO_TSDU_MESSAGE_HEADER, data, length);
+    return at + HELIO_TSDU_MESSAGE_HEADER + length;
+}
+
+/* The first of those messages that is not `length` bytes long. */
+static inline const helio_buffer *put_equal(uint8_t *at, const helio_buffer *message,
+                                            const helio_buffer *after, size_t length) {
+    for (; message < after && message->length == length; message++) {
+        at = put_message(at, message->data, length);
+    }
+    return message;
+}
+
 /* Copies leading messages to `to` as far as they fit into `room`; returns the bytes written and sets
- * *taken. */
+ * *taken.  For messages as long as the one before, what fits is asked once for all of them. */
 static size_t put_run(uint8_t *to, size_t room, const helio_buffer *messages, size_t count,
                       size_t longest, size_t *taken) {
     uint8_t *at = to;
     const uint8_t *end = to + room;
     const helio_buffer *message = messages, *after = messages + count;
-    for (; message < after; message++) {
+    while (message < after) {
         const size_t length = message->length;
         if (length > longest || (ptrdiff_t)length > end - at - HELIO_TSDU_MESSAGE_HEADER) {
             break;
         }
-        helio_tsdu_encode_plain(at, length);
-        at += HELIO_TSDU_MESSAGE_HEADER;
-        helio_copy(at, message->data, length);
-        at += length;
+        at = put_message(at, message->data, length);
+        message++;
+        if (message == after || message->length != length) {
+            continue;
+        }
+        const size_t step = HELIO_TSDU_MESSAGE_HEADER + length;
+        const size_t fitting = (size_t)(end - at) / step, left = (size_t)(after - message);
+        const helio_buffer *const first = message,
+                                  *stop = first + (fitting < left ? fitting : left);
+        message = put_equal(at, first, stop, length);
+        at += step * (size_t)(message - first);
     }
     *taken = (size_t)(message - messages);
     return (size_t)(at - to);
