@@ -35,6 +35,8 @@ A source needs no store to run. To have each message in two of three stores befo
 three stores on three hosts, and give the source the option acks=2. The name of the instance is that of the directory;
 on one host, stores need different names (-o name=NAME).
 
+Stores that divide the streams of an endpoint: the first of three has --share 1/3, the others 2/3 and 3/3.
+
 example:
   heliograph store serve /var/lib/heliograph/store "rmm://239.192.77.1:7500?interface=eth0" PRICES.FX PRICES.EQ \\
       --retain-time 7d --listen 10.0.0.5:7800
@@ -56,6 +58,11 @@ def add_serve(actions: Actions) -> None:
     parser.add_argument("endpoint", metavar="ENDPOINT", help="address to receive on, as for `heliograph sub`")
     parser.add_argument("topics", metavar="TOPIC", nargs="+", help="name of a topic")
     add_engine_options(parser)
+    parser.add_argument(
+        "--share",
+        metavar="K/N",
+        help="keep only streams of share K of N, such as 1/3: N stores divide the streams by their identifiers",
+    )
     parser.add_argument(
         "--fsync",
         choices=("batch", "always", "never"),
@@ -126,6 +133,8 @@ def _run(arguments: argparse.Namespace) -> int:
         parts.enter_context(server)
         if listener:  # sources announce where the store can be read
             receivers = {"service": address_of(listener).removeprefix(PREFIX), **receivers}
+        if arguments.share:
+            receivers = {"share": arguments.share, **receivers}
         for topic in arguments.topics:
             server.keep(arguments.endpoint, topic, **receivers)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -418,6 +418,7 @@ typedef struct helio_receiver_options {
     int64_t nak_backoff_ns;
     bool network_elements;
     char *service;
+    char *share;
     char *repairer;
     char *repair_at;
     uint64_t repair_bytes;
@@ -451,6 +452,7 @@ typedef struct helio_receiver_options {
         bool nak_backoff;
         bool network_elements;
         bool service;
+        bool share;
         bool repairer;
         bool repair_at;
         bool repair_bytes;
@@ -618,6 +620,7 @@ typedef struct helio_receiver_options {
     X(nak_backoff, , nak_backoff_ns, DURATION, false, 0.0, 60.0, "0.0001", "", "seconds") \
     X(network_elements, , network_elements, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
     X(service, , service, STRING, false, 0.0, 0.0, "", "", "") \
+    X(share, , share, STRING, false, 0.0, 0.0, "", "", "") \
     X(repairer, , repairer, STRING, false, 0.0, 0.0, "", "", "") \
     X(repair_at, , repair_at, STRING, false, 0.0, 0.0, "", "", "") \
     X(repair_bytes, , repair_bytes, UNSIGNED, false, 65536.0, 1099511627776.0, "268435456", "", "bytes") \

@@ -76,6 +76,8 @@ typedef struct helio_rx_endpoint_config {
     /* Of a message store: where it can be read.  Port 0: nowhere; family 0: at the address that its
      * feedback comes from. */
     helio_address service;
+    /* It receives only streams of one share (helio_tsi_share); shares 0: all. */
+    uint32_t share, shares;
     bool is_tagged;     /* reports mark this receiver as one that sets the pace */
     bool takes_unicast; /* of a group: repairs sent to feedback_address are read, and first */
     bool join_history;  /* a stream begins with the oldest packet its source offers */

@@ -267,12 +267,18 @@ static helio_rx_stream *resume(helio_rx_endpoint *endpoint, const helio_pgm_pack
     return stream;
 }
 
+/* The stream is of the share that this endpoint receives. */
+static bool is_shared(const helio_rx_endpoint_config *config, const helio_tsi *tsi) {
+    return config->shares == 0 || helio_tsi_share(tsi, config->shares) == config->share;
+}
+
 helio_rx_stream *helio_rx_endpoint_discover(helio_rx_endpoint *endpoint,
                                             const helio_pgm_packet *packet,
                                             const helio_address *from, helio_moment moment) {
     const uint64_t key = helio_tsi_key(&packet->tsi);
     if ((packet->type != HELIO_PGM_TYPE_SPM && packet->type != HELIO_PGM_TYPE_ODATA &&
          packet->type != HELIO_PGM_TYPE_POLL) ||
+        !is_shared(&endpoint->shared.config, &packet->tsi) ||
         has_ended(endpoint, key, packet, from, moment.now_ns) ||
         moment.now_ns < endpoint->create_after_ns) {
         return NULL;

@@ -14,6 +14,7 @@
 enum {
     BATCHES_PER_CYCLE = 8,
     LEND_PACKETS = 8, /* to begin with */
+    SHARES_MAX = 64,
 };
 
 static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length,
@@ -124,6 +125,25 @@ static int read_service(const helio_receiver_options *options, helio_address *ou
     return 0;
 }
 
+/* The option `share`; not given: 0 shares. */
+static int read_share(const char *text, helio_rx_endpoint_config *out) {
+    unsigned share, shares;
+    int end = 0;
+    if (!text[0]) {
+        return 0;
+    }
+    if (sscanf(text, "%2u/%2u%n", &share, &shares, &end) != 2 || text[end] || share < 1 ||
+        share > shares || shares > SHARES_MAX) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option share is K/N, such as 1/3, with K from 1 to N and N up to %d, "
+                          "not '%s'",
+                          SHARES_MAX, text);
+    }
+    out->share = share - 1;
+    out->shares = shares;
+    return 0;
+}
+
 /* The options of local repairers: whom to ask, and where to be asked. */
 static int read_repairs(const helio_receiver_options *options, helio_rx_endpoint_config *out) {
     helio_address at;
@@ -194,7 +214,8 @@ int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoin
         .network_elements = options->network_elements,
         .is_tagged = options->tagged,
     };
-    const int error = read_service(options, &out->service);
+    int error = read_service(options, &out->service);
+    error = error ? error : read_share(options->share, out);
     return error ? error : read_repairs(options, out);
 }
 
