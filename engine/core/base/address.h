@@ -21,8 +21,8 @@ typedef struct helio_address {
 /* Family, IP and port are the same. */
 bool helio_address_equal(const helio_address *a, const helio_address *b);
 /* Family and IP are the same; ports are not looked at.  Inline and in two parts: every packet's source
- * is compared, and two comparisons of a known size are a few instructions each.  Compilers that count
- * callers would make it a function all the same. */
+ * is compared, and two comparisons of a known size are a few instructions each.  Without the
+ * attribute GCC makes it a function, because it has many callers. */
 static inline __attribute__((always_inline)) bool helio_address_same_ip(const helio_address *a,
                                                                         const helio_address *b) {
     return a->family == b->family && memcmp(a->ip, b->ip, 4) == 0 &&
