@@ -31,14 +31,15 @@ static bool enter(store_keeper *self) {
 
 static PyObject *counts_row(const helio_keeper_counts *counts, const char *reason) {
     return Py_BuildValue(
-        "(KKKKKKKKKKKKKKs)", (unsigned long long)counts->streams,
+        "(KKKKKKKKKKKKKKKKs)", (unsigned long long)counts->streams,
         (unsigned long long)counts->messages_received, (unsigned long long)counts->messages_kept,
         (unsigned long long)counts->messages_repeated, (unsigned long long)counts->messages_refused,
         (unsigned long long)counts->messages_lost, (unsigned long long)counts->messages_waiting,
         (unsigned long long)counts->bytes_kept, (unsigned long long)counts->bytes_written,
         (unsigned long long)counts->segments_removed, (unsigned long long)counts->holes_open,
         (unsigned long long)counts->messages_fetched, (unsigned long long)counts->messages_given_up,
-        (unsigned long long)counts->fetch_failures, reason);
+        (unsigned long long)counts->fetch_failures, (unsigned long long)counts->topics,
+        (unsigned long long)counts->topics_refused, reason);
 }
 
 static int close_keeper(store_keeper *self, helio_keeper_counts *last) {
@@ -123,6 +124,66 @@ static PyObject *keeper_add(store_keeper *self, PyObject *args) {
         return store_raise(error);
     }
     Py_RETURN_NONE;
+}
+
+static PyObject *keeper_add_pattern(store_keeper *self, PyObject *args) {
+    const char *endpoint, *pattern, *options;
+    unsigned int limit;
+    if (!PyArg_ParseTuple(args, "sszI:add_pattern", &endpoint, &pattern, &options, &limit) ||
+        !enter(self)) {
+        return NULL;
+    }
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_keeper_add_pattern(self->keeper, endpoint, pattern, options, limit);
+    Py_END_ALLOW_THREADS;
+    self->is_busy = false;
+    return error ? store_raise(error) : Py_NewRef(Py_None);
+}
+
+static PyObject *keeper_expect(store_keeper *self, PyObject *args) {
+    const char *topic;
+    if (!PyArg_ParseTuple(args, "s:expect", &topic) || !enter(self)) {
+        return NULL;
+    }
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = helio_keeper_expect(self->keeper, topic);
+    Py_END_ALLOW_THREADS;
+    self->is_busy = false;
+    return error ? store_raise(error) : Py_NewRef(Py_None);
+}
+
+static PyObject *keeper_adopt(store_keeper *self, PyObject *unused) {
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    const int error = helio_keeper_adopt(self->keeper);
+    const uint64_t changes = helio_keeper_changes(self->keeper);
+    self->is_busy = false;
+    return error ? store_raise(error) : PyLong_FromUnsignedLongLong(changes);
+}
+
+/* Of an error, `list` becomes NULL. */
+static void add_found(void *context, const char *endpoint, const char *topic) {
+    PyObject **list = context;
+    PyObject *row = *list ? Py_BuildValue("(ss)", endpoint, topic) : NULL;
+    if (*list && (!row || PyList_Append(*list, row))) {
+        Py_CLEAR(*list);
+    }
+    Py_XDECREF(row);
+}
+
+static PyObject *keeper_found_topics(store_keeper *self, PyObject *unused) {
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    PyObject *list = PyList_New(0);
+    helio_keeper_each_found(self->keeper, &list, add_found);
+    self->is_busy = false;
+    return list;
 }
 
 static PyObject *keeper_step(store_keeper *self, PyObject *args) {
@@ -334,6 +395,14 @@ static PyObject *keeper_close(store_keeper *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"add", (PyCFunction)keeper_add, METH_VARARGS, "add(endpoint, topic, options): keep a topic."},
+    {"add_pattern", (PyCFunction)keeper_add_pattern, METH_VARARGS,
+     "add_pattern(endpoint, pattern, options, limit): keep topics whose names match."},
+    {"expect", (PyCFunction)keeper_expect, METH_VARARGS,
+     "expect(topic): the pattern added last finds a topic that no stream has announced yet."},
+    {"adopt", (PyCFunction)keeper_adopt, METH_NOARGS,
+     "Keep topics that were found; returns how often the topics found have changed."},
+    {"found_topics", (PyCFunction)keeper_found_topics, METH_NOARGS,
+     "Topics kept because of a pattern: its endpoint, and their names."},
     {"step", (PyCFunction)keeper_step, METH_VARARGS,
      "step(timeout_ns): keep what has arrived; returns the number of messages."},
     {"show_service", (PyCFunction)keeper_show_service, METH_VARARGS,

@@ -29,17 +29,22 @@ Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _LOOK_SECONDS = 0.2
 """Longest time until a signal is obeyed."""
 _SHOW_SECONDS = 1.0
+_NAMED_TOPICS = 5
+"""Most topics of a change that are named."""
 
 _EPILOG = """\
 A source needs no store to run. To have each message in two of three stores before it leaves the source's history, run
 three stores on three hosts, and give the source the option acks=2. The name of the instance is that of the directory;
 on one host, stores need different names (-o name=NAME).
 
+A pattern keeps the topics that sources announce. They announce a topic before its first message.
+
 Stores that divide the streams of an endpoint: the first of three has --share 1/3, the others 2/3 and 3/3.
 
-example:
+examples:
   heliograph store serve /var/lib/heliograph/store "rmm://239.192.77.1:7500?interface=eth0" PRICES.FX PRICES.EQ \\
       --retain-time 7d --listen 10.0.0.5:7800
+  heliograph store serve /var/lib/heliograph/store "rmm://239.192.77.1:7500?interface=eth0" "PRICES.*"
   heliograph store ls /var/lib/heliograph/store
 """
 
@@ -56,8 +61,20 @@ def add_serve(actions: Actions) -> None:
     )
     parser.add_argument("dir", type=Path, metavar="DIR", help="directory of the store; created when there is none")
     parser.add_argument("endpoint", metavar="ENDPOINT", help="address to receive on, as for `heliograph sub`")
-    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="name of a topic")
+    parser.add_argument(
+        "topics",
+        metavar="TOPIC",
+        nargs="+",
+        help="name of a topic; or a pattern, in which * stands for any characters and ? for one",
+    )
     add_engine_options(parser)
+    parser.add_argument(
+        "--topics-max",
+        type=int,
+        default=None,
+        metavar="N",
+        help="keep at most this many topics of a pattern (default: 1000); more are refused and counted",
+    )
     parser.add_argument(
         "--share",
         metavar="K/N",
@@ -109,6 +126,7 @@ def add_serve(actions: Actions) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from heliograph.engine.options import by_owner
+    from heliograph.engine.store.found_topics import is_pattern
     from heliograph.engine.store.protocol import PREFIX
     from heliograph.engine.store.server import StoreServer
 
@@ -135,8 +153,12 @@ def _run(arguments: argparse.Namespace) -> int:
             receivers = {"service": address_of(listener).removeprefix(PREFIX), **receivers}
         if arguments.share:
             receivers = {"share": arguments.share, **receivers}
-        for topic in arguments.topics:
-            server.keep(arguments.endpoint, topic, **receivers)
+        for topic in sorted(arguments.topics, key=is_pattern):  # names first: patterns leave them alone
+            if is_pattern(topic):
+                limit = {} if arguments.topics_max is None else {"topics_max": arguments.topics_max}
+                server.keep_matching(arguments.endpoint, topic, **limit, **receivers)
+            else:
+                server.keep(arguments.endpoint, topic, **receivers)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: stopped.append(number))
         service = None
@@ -182,6 +204,7 @@ def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int
     """Keep messages until a signal comes. On a terminal, show the counts each second."""
     looked = shown = time.monotonic()
     blocked = trouble = ""
+    topics = server.topics
     while not stopped:
         server.step(_LOOK_SECONDS)
         now = time.monotonic()
@@ -205,8 +228,22 @@ def _keep(server: StoreServer, service: ServiceProcess | None, stopped: list[int
             _say(harmless(trouble) or "all peers can be read")
         if now - shown >= _SHOW_SECONDS:
             shown = now
+            if server.topics != topics:
+                status_line("")
+                _say(_change(topics, server.topics))
+                topics = server.topics
             status_line(_text(counts))
     status_line("")
+
+
+def _change(before: frozenset[str], now: frozenset[str]) -> str:
+    """Which topics were found or given up."""
+    parts = []
+    for verb, some in (("found", now - before), ("given up", before - now)):
+        names = [harmless(topic) for topic in sorted(some)[:_NAMED_TOPICS]]
+        rest = [f"{len(some) - len(names):,} more"] if len(some) > len(names) else []
+        parts += [f"{verb}: {', '.join(names + rest)}"] if some else []
+    return f"{'; '.join(parts)}; keeping {len(now):,} topics"
 
 
 def _text(counts: Counts) -> str:
@@ -221,6 +258,7 @@ def _text(counts: Counts) -> str:
             (counts.fetched, "fetched from peers"),
             (counts.given_up, "given up"),
             (counts.holes, "holes open"),
+            (counts.topics_refused, "announcements of topics refused"),
         )
         if number
     ]

@@ -14,11 +14,16 @@ from typing import Literal, Self
 from heliograph.engine import _store
 from heliograph.engine.options import OptionValue, encode, refusal
 from heliograph.engine.store.catch_up import CatchUp
+from heliograph.engine.store.found_topics import FoundTopics
 from heliograph.engine.store.lags import Lags
 from heliograph.engine.store.protocol import host_and_port
 from heliograph.engine.store.service import ServiceCounts
 
-__all__ = ["Counts", "StoreServer"]
+__all__ = ["TOPICS_MAX", "Counts", "StoreServer"]
+
+TOPICS_MAX = 1000
+"""The most topics of a pattern, unless a caller says otherwise."""
+_MOST_TOPICS = 65536
 
 _FSYNC = {"batch": 0, "always": 1, "never": 2}
 _LONGEST_SECONDS = 1e9
@@ -45,6 +50,8 @@ class Counts:
         fetched: Missing messages that came from peers.
         given_up: Missing messages that no peer has; the store has a gap there.
         fetch_failures: Attempts to fetch from a peer that failed.
+        topics: Topics kept now.
+        topics_refused: Announcements of topics that match a pattern and were refused, because there are too many.
         blocked: Why nothing can be written; empty when nothing is wrong.
     """
 
@@ -62,6 +69,8 @@ class Counts:
     fetched: int
     given_up: int
     fetch_failures: int
+    topics: int
+    topics_refused: int
     blocked: str
 
 
@@ -130,6 +139,7 @@ class StoreServer:
         with contextlib.suppress(OSError):  # then it cannot be opened either
             Path(path).mkdir(exist_ok=True)
         self._final: Counts | None = None
+        self._is_closed = False
         self._keeper = _store.Keeper(
             path,
             encode({"name": name, **options}),
@@ -141,8 +151,12 @@ class StoreServer:
             int(retain_time * 1e9),
             cut_damage,
         )
-        self._topics: set[str] = set()
+        self._named: set[str] = set()
+        self._topics: frozenset[str] = frozenset()
+        self._found_topics: FoundTopics | None = None
+        self._found_changes = 0
         self._lags = Lags(path)
+        self._path = Path(path)
         self._catch_up: CatchUp | None = None
         if peers:
             self._keeper.use_peers()
@@ -164,7 +178,37 @@ class StoreServer:
         if self._catch_up and options.get("payload") == "raw":
             raise refusal("with payload=raw the numbers of messages have gaps, so a store with peers cannot keep it")
         self._keeper.add(endpoint, topic, encode(options))
-        self._topics.add(topic)
+        self._named.add(topic)
+        self._topics |= {topic}
+
+    def keep_matching(
+        self, endpoint: str, pattern: str, *, topics_max: int = TOPICS_MAX, **options: OptionValue
+    ) -> None:
+        """Keep all topics whose names match a pattern.
+
+        Sources announce a topic before its first message, and all of their topics now and then. A topic is kept from
+        the first announcement that comes, and after a restart of the store at once. It is given up when no stream has
+        had it for an hour. A topic that `keep` was called for at the endpoint before is left to that.
+
+        Args:
+            endpoint: Address to receive on, as for `Instance.receiver`.
+            pattern: ``*`` stands for any characters, ``?`` for one byte of UTF-8.
+            topics_max: The most topics of the pattern at a time, 1 to 65,536. Announcements come from the network, and
+                each topic takes a receive queue; more topics are refused and counted.
+            options: Options of receivers, see docs/options.md. ``ack`` is ``app``.
+
+        Raises:
+            EndpointError: The endpoint is malformed, or its address cannot be used.
+            OptionError: An option is unknown or its value invalid.
+            SystemCallError: A system call failed.
+        """
+        if not 1 <= topics_max <= _MOST_TOPICS:
+            raise refusal(f"topics_max is from 1 to {_MOST_TOPICS:,}, not {topics_max}")
+        if self._found_topics is None:
+            self._found_topics = FoundTopics(self._path)
+        self._keeper.add_pattern(endpoint, pattern, encode(options), topics_max)
+        for topic in self._found_topics.matching(endpoint, pattern)[:topics_max]:
+            self._keeper.expect(topic)
 
     def step(self, timeout: float = 0.1) -> int:
         """Keep what has arrived; wait for the first message at most `timeout` seconds.
@@ -178,6 +222,7 @@ class StoreServer:
         Raises:
             UsageError: A stream in the store is damaged, or an fsync failed: close the store and open it again.
         """
+        self._adopt()
         self._lags.tend(self._keeper, self._topics)
         if self._catch_up is None:
             return self._keeper.step(int(timeout * 1e9))
@@ -189,6 +234,21 @@ class StoreServer:
             taken = self._keeper.step(int(min(left, _TURN_SECONDS if is_behind else left) * 1e9))
             if taken or left <= 0:
                 return taken
+
+    def _adopt(self) -> None:
+        """Keep topics that patterns have found, and note them before the first of their messages is acknowledged."""
+        if self._found_topics is None or (changes := self._keeper.adopt()) == self._found_changes:
+            return
+        rows = self._keeper.found_topics()
+        self._topics = frozenset(self._named).union(topic for _, topic in rows)
+        with contextlib.suppress(OSError):  # the disk refuses messages too; the next step tries again
+            self._found_topics.replace(rows)
+            self._found_changes = changes
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Topics that are kept, by name or because they match a pattern."""
+        return self._topics
 
     def peer_trouble(self) -> str:
         """Why peers cannot be read; empty while nothing is wrong, or there are none."""
@@ -213,6 +273,9 @@ class StoreServer:
         """
         if self._catch_up:
             self._catch_up.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._adopt()
         last = self._keeper.close()
         if last:
             self._final = Counts(*last)

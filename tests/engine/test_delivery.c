@@ -271,6 +271,78 @@ static void announcements_tell_where_a_topic_is_and_what_was_lost_at_its_end(voi
     end();
 }
 
+/* ---- topics that are looked for ---- */
+
+typedef struct search {
+    journal found;
+    unsigned count;
+} search;
+
+static bool wants_every_t(void *context, const helio_tsdu_topic *topic) {
+    (void)context;
+    return topic->name[0] == 't';
+}
+
+static void subscribe_found(void *context, const helio_tsdu_topic *topic, helio_moment moment) {
+    search *looking = context;
+    (void)moment;
+    char name[HELIO_TSDU_TOPIC_NAME_MAX + 1] = "";
+    memcpy(name, topic->name, topic->name_bytes);
+    looking->count++;
+    CHECK_EQUAL(helio_delivery_add(&delivery, subscribe(&looking->found, name)), 0);
+}
+
+static helio_topic_finder looks_into(search *looking) {
+    *looking = (search){0};
+    return (helio_topic_finder){
+        .context = looking, .wants = wants_every_t, .found = subscribe_found};
+}
+
+static void a_topic_that_is_looked_for_is_received_from_its_announcement_on(void) {
+    search looking;
+    begin();
+    helio_topic_finder finder = looks_into(&looking);
+    shared.finders = &finder;
+    follow(false);
+    pass("t1", 0, 3); /* nobody knows its name yet */
+    pass_topics("other", 0, 0);
+    CHECK_EQUAL(looking.count, 0);
+    pass_topics("t1", 3, 0);
+    pass("t1", 3, 2);
+    pass_topics("t1", 5, 0); /* a topic with a subscription is not looked for again */
+    CHECK_EQUAL(looking.count, 1);
+    check_text(&looking.found, "3 4");
+    check_books(&looking.found, 3, 2, 0);
+    end();
+}
+
+static void names_that_are_forged_or_closing_are_not_found(void) {
+    search looking;
+    journal j;
+    begin();
+    helio_topic_finder finder = looks_into(&looking);
+    shared.finders = &finder;
+    subscribe(&j, "t0");
+    follow(false);
+    pass_topics("t0", 0, 0);  /* it has a subscription */
+    pass_topics("t1", 0, 99); /* not its identifier */
+    static const char with_nul[] = {'t', 0, '1'};
+    const helio_tsdu_topic entry = {helio_hash_fnv1a(with_nul, 3), 0, with_nul, 3};
+    helio_tsdu_encode(tsdu, &(helio_tsdu_header){.kind = HELIO_TSDU_KIND_TOPICS, .count = 1});
+    sequence++;
+    pass_tsdu(HELIO_TSDU_HEADER + helio_tsdu_encode_topic(tsdu + HELIO_TSDU_HEADER, &entry));
+    helio_tsdu_encode(tsdu, &(helio_tsdu_header){.kind = HELIO_TSDU_KIND_TOPICS,
+                                                 .flags = HELIO_TSDU_FLAG_CLOSING,
+                                                 .count = 1});
+    const helio_tsdu_topic last = {helio_hash_fnv1a("t2", 2), 7, "t2", 2};
+    sequence++;
+    CHECK_EQUAL(
+        pass_tsdu(HELIO_TSDU_HEADER + helio_tsdu_encode_topic(tsdu + HELIO_TSDU_HEADER, &last)),
+        HELIO_DELIVERY_TAKEN);
+    CHECK_EQUAL(looking.count, 0);
+    end();
+}
+
 static void unwanted_topics_and_foreign_data_are_told_apart(void) {
     journal j;
     begin();
@@ -671,6 +743,8 @@ int main(void) {
     RUN(a_stream_known_from_its_first_packet_has_lost_what_is_missing_at_the_start);
     RUN(a_subscription_that_comes_later_joins_later);
     RUN(announcements_tell_where_a_topic_is_and_what_was_lost_at_its_end);
+    RUN(a_topic_that_is_looked_for_is_received_from_its_announcement_on);
+    RUN(names_that_are_forged_or_closing_are_not_found);
     RUN(unwanted_topics_and_foreign_data_are_told_apart);
     RUN(a_damaged_batch_delivers_nothing_and_is_lost);
     RUN(a_full_sink_gets_the_rest_later_and_nothing_twice);

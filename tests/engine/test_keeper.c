@@ -12,6 +12,7 @@
 
 #include "io/kernel_clock.h"
 #include "keep/keeper_parts.h"
+#include "keep/keeper_patterns.h"
 #include "store/reader.h"
 
 enum { WINDOW = 64 };
@@ -556,6 +557,158 @@ static void retention_removes_old_segments_and_those_of_ended_streams(void) {
     end();
 }
 
+/* ---- patterns ---- */
+
+/* Runs until a topic was found, for ten seconds at most. */
+static void find_topic(void) {
+    const uint64_t before = helio_keeper_changes(keeper);
+    const int64_t end_ns = helio_monotonic_ns() + 10 * HELIO_SECOND;
+    while (helio_keeper_changes(keeper) == before && helio_monotonic_ns() < end_ns) {
+        CHECK(helio_keeper_step(keeper, 100000) >= 0);
+        CHECK_EQUAL(helio_keeper_adopt(keeper), 0);
+        helio_instance_poll(sending);
+    }
+    CHECK_EQUAL(helio_keeper_changes(keeper), before + 1);
+}
+
+static void open_keeper_of(const char *pattern, uint32_t limit) {
+    const helio_store_options options = small_batches();
+    keeping = instance_of("store");
+    CHECK_EQUAL(helio_keeper_create(keeping, folder, &options, &disk, &keeper), 0);
+    CHECK_EQUAL(helio_keeper_add_pattern(keeper, endpoint, pattern, NULL, limit), 0);
+}
+
+static void show_topic(void *context, const char *at, const char *topic) {
+    char *text = context;
+    CHECK(strcmp(at, endpoint) == 0);
+    strcat(text, topic);
+}
+
+static const char *found_topics(void) {
+    static char text[64];
+    text[0] = '\0';
+    helio_keeper_each_found(keeper, text, show_topic);
+    return text;
+}
+
+static void a_topic_is_found_by_its_name_and_kept(void) {
+    begin();
+    open_keeper_of("?", 10);
+    find_topic();
+    CHECK(strcmp(found_topics(), "T") == 0);
+    send(WINDOW);
+    CHECK(run_until(sent) && is_acked());
+    CHECK_EQUAL(helio_keeper_look(keeper).topics, 1);
+    /* Nobody asked for it by name. */
+    CHECK_EQUAL(helio_cell(&keeping->counts->receivers_unmatched), 0);
+    check_files();
+    end();
+}
+
+static void a_source_that_waits_for_a_store_has_its_oldest_messages_kept(void) {
+    begin();
+    send(WINDOW / 2);
+    open_keeper_of("T*", 10);
+    find_topic();
+    CHECK(run_until(sent) && is_acked());
+    send(WINDOW / 2);
+    CHECK(run_until(sent) && is_acked());
+    CHECK_EQUAL(sent, WINDOW);
+    check_files();
+    end();
+}
+
+static void messages_wait_until_a_topic_is_adopted(void) {
+    begin();
+    open_keeper_of("T*", 10);
+    const int64_t end_ns = helio_monotonic_ns() + 10 * HELIO_SECOND;
+    while (!helio_keeper_has_found(keeper) && helio_monotonic_ns() < end_ns) {
+        CHECK_EQUAL(helio_keeper_step(keeper, 100000), 0);
+        helio_instance_poll(sending);
+    }
+    send(20);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQUAL(helio_keeper_step(keeper, 100000), 0);
+    }
+    CHECK(helio_transmitter_wait_acked(transmitter, 1, 0) != 0);
+    CHECK_EQUAL(helio_keeper_adopt(keeper), 0);
+    CHECK(run_until(sent) && is_acked());
+    check_files();
+    end();
+}
+
+static void a_topic_that_is_expected_has_messages_from_before_its_announcement(void) {
+    begin();
+    open_keeper_of("T*", 1);
+    CHECK_EQUAL(helio_keeper_expect(keeper, "T"), 0);
+    CHECK_EQUAL(helio_keeper_expect(keeper, "T"), 0); /* once is enough */
+    CHECK_EQUAL(helio_keeper_expect(keeper, "T2"), HELIO_ERR_NOMEM);
+    CHECK_EQUAL(helio_keeper_expect(keeper, ""), HELIO_ERR_TOPIC);
+    CHECK_EQUAL(helio_keeper_adopt(keeper), 0);
+    CHECK_EQUAL(helio_keeper_look(keeper).topics, 1);
+    send(WINDOW);
+    CHECK(run_until(sent) && is_acked());
+    check_files();
+    end();
+}
+
+static void a_topic_beyond_the_limit_is_refused_and_counted(void) {
+    begin();
+    open_keeper_of("*", 1);
+    find_topic();
+    helio_transmitter *second;
+    CHECK_EQUAL(helio_transmitter_create(sending, endpoint, "T2", source_options, &second), 0);
+    const int64_t end_ns = helio_monotonic_ns() + 10 * HELIO_SECOND;
+    while (helio_keeper_look(keeper).topics_refused == 0 && helio_monotonic_ns() < end_ns) {
+        CHECK(helio_keeper_step(keeper, 100000) >= 0);
+        helio_instance_poll(sending);
+    }
+    CHECK(helio_keeper_look(keeper).topics_refused > 0);
+    CHECK_EQUAL(helio_keeper_look(keeper).topics, 1);
+    helio_transmitter_destroy(second);
+    send(10);
+    CHECK(run_until(10) && is_acked());
+    check_files();
+    end();
+}
+
+/* The work of each second. */
+static void tend(void) {
+    keeper->tended_ns -= 2 * HELIO_SECOND;
+    CHECK(helio_keeper_step(keeper, 1000) >= 0);
+}
+
+static void a_topic_without_a_stream_is_given_up_after_an_hour_and_found_again(void) {
+    begin();
+    open_keeper_of("T", 10);
+    find_topic();
+    send(10);
+    CHECK(run_until(10) && is_acked());
+    /* It is kept as long as a stream has it. */
+    keeper->streams->used_ns -= 61 * HELIO_SECOND;
+    tend();
+    CHECK_EQUAL(helio_keeper_look(keeper).streams, 0);
+    tend();
+    CHECK_EQUAL(keeper->sources->unmatched_ns, 0);
+    helio_transmitter_destroy(transmitter);
+    const int64_t end_ns = helio_monotonic_ns() + 10 * HELIO_SECOND;
+    while (keeper->sources->unmatched_ns == 0 && helio_monotonic_ns() < end_ns) {
+        helio_instance_poll(sending);
+        tend();
+    }
+    keeper->sources->unmatched_ns -= 3590 * HELIO_SECOND;
+    tend();
+    CHECK_EQUAL(helio_keeper_look(keeper).topics, 1);
+    keeper->sources->unmatched_ns -= 20 * HELIO_SECOND;
+    tend();
+    CHECK_EQUAL(helio_keeper_look(keeper).topics, 0);
+    CHECK(strcmp(found_topics(), "") == 0);
+    CHECK_EQUAL(helio_transmitter_create(sending, endpoint, "T", source_options, &transmitter), 0);
+    find_topic();
+    CHECK(strcmp(found_topics(), "T") == 0);
+    end();
+}
+
 static void the_statistics_have_the_counts(void) {
     begin();
     const helio_store_options options = small_batches();
@@ -585,6 +738,12 @@ int main(void) {
     RUN(after_a_failed_fsync_the_store_has_to_be_opened_again);
     RUN(a_stream_without_messages_is_closed_and_comes_back);
     RUN(retention_removes_old_segments_and_those_of_ended_streams);
+    RUN(a_topic_is_found_by_its_name_and_kept);
+    RUN(a_source_that_waits_for_a_store_has_its_oldest_messages_kept);
+    RUN(messages_wait_until_a_topic_is_adopted);
+    RUN(a_topic_that_is_expected_has_messages_from_before_its_announcement);
+    RUN(a_topic_beyond_the_limit_is_refused_and_counted);
+    RUN(a_topic_without_a_stream_is_given_up_after_an_hour_and_found_again);
     RUN(the_statistics_have_the_counts);
     return check_result();
 }

@@ -988,6 +988,8 @@ enum { /* indexes of a incident's histograms */
     X(messages_fetched, COUNTER, "messages", 0, "messages_fetched", "", "", "Missing messages that the store has fetched from other stores.") \
     X(messages_given_up, COUNTER, "messages", 0, "messages_given_up", "", "", "Missing messages that the store has given up, because no other store has them. Its files have a gap.") \
     X(fetch_failures, COUNTER, "", 0, "fetch_failures", "", "", "Attempts to fetch from another store that failed: it was not reached, refused, or sent bytes that are not those of a store.") \
+    X(topics, GAUGE, "", 0, "topics", "", "", "Topics that the store keeps.") \
+    X(topics_refused, COUNTER, "", 0, "topics_refused", "", "", "Announcements of topics that match a pattern of the store and are not kept: there are too many, or no memory.") \
     X(write_time, HISTOGRAM, "nanoseconds", 1, "write_time", "", "", "Duration of a write to a file.") \
     X(sync_time, HISTOGRAM, "nanoseconds", 1, "sync_time", "", "", "Duration of a sync (fsync).")
 
@@ -1015,6 +1017,8 @@ typedef struct helio_store_stats {
     _Atomic uint64_t messages_fetched;
     _Atomic uint64_t messages_given_up;
     _Atomic uint64_t fetch_failures;
+    _Atomic uint64_t topics;
+    _Atomic uint64_t topics_refused;
     _Atomic uint64_t write_time;
     _Atomic uint64_t sync_time;
 } helio_store_stats;

@@ -7,6 +7,7 @@
 #include "keep/keeper_ahead.h"
 #include "keep/keeper_life.h"
 #include "keep/keeper_parts.h"
+#include "keep/keeper_patterns.h"
 #include "store/reader.h"
 
 /* Between attempts to write. */
@@ -291,12 +292,16 @@ static int rest(helio_keeper *keeper, int64_t timeout_ns, int64_t now_ns) {
         helio_sleep_ns(left_ns < timeout_ns ? left_ns : timeout_ns);
         return 0;
     }
+    if (!keeper->sources) {
+        helio_keeper_wait_found(keeper, timeout_ns);
+        return 0;
+    }
     const int64_t batch_ns = (int64_t)keeper->options.batch_time_ns;
     int64_t wait_ns = timeout_ns;
     if (keeper->counts.messages_waiting > 0 && batch_ns < wait_ns) {
         wait_ns = batch_ns;
     }
-    if (keeper->sources->next && LOOK_NS < wait_ns) {
+    if ((keeper->sources->next || keeper->patterns) && LOOK_NS < wait_ns) {
         wait_ns = LOOK_NS;
     }
     return take(keeper, keeper->waiting, wait_ns);
@@ -343,7 +348,7 @@ static int move(helio_keeper *keeper, int64_t now_ns) {
 }
 
 int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns) {
-    if (!keeper->sources) {
+    if (!keeper->sources && !keeper->patterns) {
         return helio_fail_plain(HELIO_ERR_STATE, "the store has no topics to keep");
     }
     int64_t now_ns = helio_monotonic_ns();
@@ -364,7 +369,7 @@ int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns) {
         if (taken >= 0 && !is_waiting) {
             error = write_due(keeper, now_ns);
         }
-    } while (taken == 0 && !error && now_ns < deadline_ns);
+    } while (taken == 0 && !error && now_ns < deadline_ns && !helio_keeper_has_found(keeper));
     return error ? error : taken;
 }
 
@@ -374,6 +379,7 @@ helio_keeper_counts helio_keeper_look(const helio_keeper *keeper) {
     counts.messages_fetched = keeper->messages_fetched;
     counts.messages_given_up = keeper->messages_given_up;
     counts.fetch_failures = keeper->fetch_failures;
+    counts.topics_refused = helio_keeper_refused_topics(keeper);
     return counts;
 }
 

@@ -25,6 +25,8 @@ typedef struct helio_keeper_counts {
     /* Messages kept that are not durable yet (fsync=never: not written). */
     uint64_t messages_waiting;
     uint64_t holes_open, messages_fetched, messages_given_up, fetch_failures;
+    /* Topics kept now; announcements of topics that match a pattern and were refused. */
+    uint64_t topics, topics_refused;
     /* It takes no messages, because it cannot write. */
     bool is_blocked;
 } helio_keeper_counts;
@@ -43,7 +45,25 @@ int helio_keeper_create(helio_instance *instance, const char *path,
 /* Keeps a topic.  Returns as helio_receiver_create. */
 int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *topic,
                      const char *options);
-/* Takes what has arrived, waits for the first message at most timeout_ns, writes batches that are
+/* Keeps the topics whose names match the pattern (runtime/wildcard.h), at most `limit` at a time.
+ * What is found waits for helio_keeper_adopt.  A topic that no stream has had for an hour is given
+ * up until it is announced again.  Returns as helio_receiver_create. */
+int helio_keeper_add_pattern(helio_keeper *keeper, const char *endpoint, const char *pattern,
+                             const char *options, uint32_t limit);
+/* Lets the pattern added last find a topic that it had in an earlier life of the store.  Returns as
+ * helio_receiver_create; NOMEM beyond the limit. */
+int helio_keeper_expect(helio_keeper *keeper, const char *topic);
+/* Lets the next step take messages of the topics that were found.  A caller that notes their names
+ * before that step knows after a crash all topics that the store has acknowledged.  Returns 0 or
+ * NOMEM. */
+int helio_keeper_adopt(helio_keeper *keeper);
+/* How often topics were adopted or given up. */
+uint64_t helio_keeper_changes(const helio_keeper *keeper);
+/* Calls `show` with each topic that is kept because of a pattern, and its pattern's endpoint. */
+void helio_keeper_each_found(const helio_keeper *keeper, void *context,
+                             void (*show)(void *context, const char *endpoint, const char *topic));
+
+/* Takes what has arrived, waits for the first message or a found topic at most timeout_ns, writes batches that are
  * due, and acknowledges.  Returns the number of messages taken.  A write that fails is no error: the
  * keeper is blocked and repeats it.  Errors: STATE (a stream is damaged, or was closed after a failed
  * fsync: the store must be opened again), NOMEM. */

@@ -1,4 +1,5 @@
 #include "keep/keeper_life.h"
+#include "keep/keeper_patterns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,29 +97,62 @@ int helio_keeper_create(helio_instance *instance, const char *path,
     return 0;
 }
 
-int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *topic,
-                     const char *options) {
+int helio_keeper_write_options(const char *options, char out[HELIO_KEEPER_OPTIONS]) {
+    const int bytes = snprintf(out, HELIO_KEEPER_OPTIONS, "%s%sack=store", options ? options : "",
+                               options && *options ? "&" : "");
+    return bytes < HELIO_KEEPER_OPTIONS
+               ? 0
+               : helio_fail_plain(HELIO_ERR_OPTION, "the receiver's options are too long");
+}
+
+int helio_keeper_make_source(const char *topic, helio_keeper_source **out) {
     helio_keeper_source *source = calloc(1, sizeof *source);
+    const size_t bytes = strlen(topic);
+    if (bytes > HELIO_STORE_TOPIC_MAX) {
+        free(source);
+        return helio_fail(HELIO_ERR_TOPIC, "a topic's name has 1 to 255 bytes; this one has %zu",
+                          bytes);
+    }
     if (!source || helio_map_init(&source->by_number, 4)) {
         free(source);
         return helio_fail_plain(HELIO_ERR_NOMEM, "no memory for a topic of a store");
     }
-    char text[1024];
-    const int bytes = snprintf(text, sizeof text, "%s%sack=store", options ? options : "",
-                               options && *options ? "&" : "");
-    int error = bytes < (int)sizeof text
-                    ? helio_receiver_create(keeper->instance, endpoint, topic, text, NULL,
-                                            &source->receiver)
-                    : helio_fail_plain(HELIO_ERR_OPTION, "the receiver's options are too long");
-    if (error) {
-        helio_map_fini(&source->by_number);
-        free(source);
-        return error;
-    }
-    source->topic_bytes = strlen(topic); /* a receiver's topic is at most as long */
-    memcpy(source->topic, topic, source->topic_bytes + 1);
+    source->topic_bytes = bytes;
+    memcpy(source->topic, topic, bytes + 1);
+    *out = source;
+    return 0;
+}
+
+void helio_keeper_enter_source(helio_keeper *keeper, helio_keeper_source *source) {
     source->next = keeper->sources;
     keeper->sources = keeper->waiting = source;
+    keeper->counts.topics++;
+}
+
+void helio_keeper_free_source(helio_keeper_source *source) {
+    for (helio_kept_topic *topic; (topic = source->topics);) {
+        source->topics = topic->next;
+        free(topic);
+    }
+    helio_map_fini(&source->by_number);
+    free(source);
+}
+
+int helio_keeper_add(helio_keeper *keeper, const char *endpoint, const char *topic,
+                     const char *options) {
+    helio_keeper_source *source;
+    char text[HELIO_KEEPER_OPTIONS];
+    int error = helio_keeper_write_options(options, text);
+    error = error ? error : helio_keeper_make_source(topic, &source);
+    if (error) {
+        return error;
+    }
+    error = helio_receiver_create(keeper->instance, endpoint, topic, text, NULL, &source->receiver);
+    if (error) {
+        helio_keeper_free_source(source);
+        return error;
+    }
+    helio_keeper_enter_source(keeper, source);
     return 0;
 }
 
@@ -153,14 +187,12 @@ int helio_keeper_close(helio_keeper *keeper, helio_keeper_counts *last) {
     }
     for (helio_keeper_source *source; (source = keeper->sources);) {
         keeper->sources = source->next;
-        helio_receiver_destroy(source->receiver);
-        for (helio_kept_topic *topic; (topic = source->topics);) {
-            source->topics = topic->next;
-            free(topic);
+        if (!source->pattern) {
+            helio_receiver_destroy(source->receiver);
         }
-        helio_map_fini(&source->by_number);
-        free(source);
+        helio_keeper_free_source(source);
     }
+    helio_keeper_end_patterns(keeper);
     for (helio_kept_stream *stream; (stream = keeper->streams);) {
         keeper->streams = stream->next;
         helio_keeper_unpublish(keeper, stream);
@@ -333,5 +365,7 @@ int helio_keeper_tend(helio_keeper *keeper, int64_t now_ns) {
         helio_keeper_take_losses(keeper, source);
         error = error ? error : note_lost(keeper, source);
     }
-    return error ? error : close_idle(keeper, now_ns);
+    error = error ? error : close_idle(keeper, now_ns);
+    helio_keeper_tend_patterns(keeper, now_ns);
+    return error;
 }

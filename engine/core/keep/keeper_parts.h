@@ -5,10 +5,13 @@
 #include "base/map.h"
 #include "keep/keeper.h"
 #include "runtime/receiver.h"
+#include "runtime/wildcard.h"
 #include "stats/stats.h"
 #include "store/reader.h"
 
 enum {
+    /* The options of its receivers, as a text. */
+    HELIO_KEEPER_OPTIONS = 1024,
     /* Messages taken from a receiver at once. */
     HELIO_KEEPER_LIST = 512,
     /* Lists of a topic that wait to be durable, each counted apart. */
@@ -93,9 +96,21 @@ typedef struct helio_kept_topic {
     struct helio_kept_topic *next;
 } helio_kept_topic;
 
+/* Topics that are kept because their names match. */
+typedef struct helio_keeper_pattern {
+    helio_wildcard *wildcard;
+    char *endpoint;
+    struct helio_keeper_pattern *next;
+} helio_keeper_pattern;
+
 /* A receiver whose messages are kept. */
 typedef struct helio_keeper_source {
     helio_receiver *receiver;
+    /* What it was found by; NULL: it was added by name. */
+    helio_keeper_pattern *pattern;
+    helio_found_topic *found;
+    /* Monotonic: since when no stream has its topic; 0: some stream does. */
+    int64_t unmatched_ns;
     char topic[HELIO_STORE_TOPIC_MAX + 1];
     size_t topic_bytes;
     /* The list taken last; messages before `at` are dealt with. */
@@ -138,6 +153,8 @@ struct helio_keeper {
     helio_store_os measured;
     helio_store *store;
     helio_keeper_source *sources;
+    helio_keeper_pattern *patterns;
+    uint64_t changes;
     /* Which of them waits for a message. */
     helio_keeper_source *waiting;
     helio_kept_stream *streams;

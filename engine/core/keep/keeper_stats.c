@@ -2,6 +2,7 @@
  * hands its numbers over, ten times a second. */
 #include "base/error.h"
 #include "keep/keeper_parts.h"
+#include "keep/keeper_patterns.h"
 #include "keep/keeper_subscriptions.h"
 #include "runtime/instance.h"
 
@@ -96,6 +97,8 @@ static void show_store(const helio_keeper *keeper) {
     helio_set(&stats->messages_fetched, keeper->messages_fetched);
     helio_set(&stats->messages_given_up, keeper->messages_given_up);
     helio_set(&stats->fetch_failures, keeper->fetch_failures);
+    helio_set(&stats->topics, counts->topics);
+    helio_set(&stats->topics_refused, helio_keeper_refused_topics(keeper));
     helio_stats_end(stats);
 }
 

@@ -129,6 +129,13 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm,
     helio_rx_drain(stream, moment);
 }
 
+/* The stream waits for announcements, before it takes up what its source waits for. */
+static bool is_learning(const helio_rx_stream *stream, const helio_pgm_packet *spm,
+                        int64_t now_ns) {
+    return stream->shared->subscriptions.finders && (spm->options & HELIO_PGM_HAS_AWAIT) &&
+           now_ns < stream->learn_by_ns;
+}
+
 static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
     if (stream->feedback.family != 0 && !helio_address_same_ip(&stream->feedback, &to)) {
         helio_rx_budget_restart(stream);
@@ -175,7 +182,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
                            moment.now_ns);
     helio_rx_clock_on_spm(stream, spm, moment);
     helio_rx_watch_buffers(stream, moment.now_ns);
-    if (stream->is_waiting) {
+    if (stream->is_waiting && !is_learning(stream, spm, moment.now_ns)) {
         helio_rx_begin_with(stream, spm, moment);
     }
     if (helio_rx_has_window(spm)) {

@@ -51,7 +51,7 @@ static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, hel
         sink->on_stream_end(sink->context, topic->stream);
     }
     if (topic->is_met && --topic->subscription->matched == 0) {
-        helio_count(&delivery->shared->instance->receivers_unmatched, 1);
+        helio_count(&delivery->shared->instance->receivers_unmatched, !sink->is_found);
     }
     helio_stats_close_object(delivery->shared->stats, &topic->object, moment.wall_ns);
     forget_unacked(delivery, topic);
@@ -174,7 +174,7 @@ bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic,
                                           (subscription->sink.credit ? HELIO_HAS_CREDIT : 0u));
     topic->is_met = delivery->has_met = true;
     if (subscription->matched++ == 0) {
-        helio_uncount(&shared->instance->receivers_unmatched, 1);
+        helio_uncount(&shared->instance->receivers_unmatched, !subscription->sink.is_found);
     }
     topic->stream = subscription->streams++;
     if (subscription->sink.on_stream) {
@@ -439,6 +439,9 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     }
     at = batch + header->header_bytes;
     while (at < end && helio_tsdu_next_topic(&at, end, &entry)) {
+        if (!(header->flags & HELIO_TSDU_FLAG_CLOSING)) {
+            helio_subscriptions_announce(delivery->shared, &entry, moment); /* may add a topic */
+        }
         take_entry(delivery, &entry, moment);
     }
     return HELIO_DELIVERY_TAKEN;

@@ -143,18 +143,26 @@ void helio_rx_discovery_on_subscribe(helio_rx_discovery *discovery) {
 
 /* ---- packets ---- */
 
+/* Its source waits for acknowledgements of messages whose topics are not known yet. */
+static bool waits_for_topics(const helio_rx_shared *shared, const helio_pgm_packet *spm) {
+    return shared->subscriptions.finders && (spm->options & HELIO_PGM_HAS_AWAIT) &&
+           helio_rx_spm_window(spm) > 0;
+}
+
 helio_rx_start helio_rx_start_of(const helio_rx_shared *shared, const helio_pgm_packet *packet,
                                  bool from_live) {
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     const bool wants_history =
         (shared->config.join_history || helio_rx_is_acking(shared)) && !from_live;
+    const bool is_learning = is_spm && wants_history && waits_for_topics(shared, packet);
     const uint64_t lead = helio_sequence_start(is_spm ? packet->lead : packet->sequence - 1);
     return (helio_rx_start){
-        .first = is_spm && wants_history ? helio_rx_begins_at(shared, packet) : lead + 1,
+        .first =
+            is_spm && wants_history && !is_learning ? helio_rx_begins_at(shared, packet) : lead + 1,
         .joined = lead,
         .is_complete = is_spm && helio_rx_spm_window(packet) == 0,
         .is_pacing = wants_history,
-        .is_waiting = wants_history && !is_spm,
+        .is_waiting = wants_history && (!is_spm || is_learning),
     };
 }
 

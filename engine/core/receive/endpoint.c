@@ -5,10 +5,14 @@
 
 #include <heliograph/errors.h>
 
+#include "base/math.h"
 #include "receive/fast_path.h"
 #include "receive/feedback.h"
+#include "receive/wanted.h"
 #include "window/size.h"
 
+/* After an announcement, for the other packets of it. */
+#define LEARN_NS (50 * HELIO_MILLISECOND)
 #define CONFLICT_EVENT_NS (10 * HELIO_SECOND)
 
 int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
@@ -189,6 +193,22 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
     set_acking(endpoint, moment);
 }
 
+bool helio_rx_endpoint_has_topic(const helio_rx_endpoint *endpoint, uint64_t id) {
+    return helio_subscriptions_has(&endpoint->shared.subscriptions, id);
+}
+
+void helio_rx_endpoint_add_finder(helio_rx_endpoint *endpoint, helio_topic_finder *finder,
+                                  helio_moment moment) {
+    helio_subscriptions_add_finder(&endpoint->shared.subscriptions, finder);
+    set_acking(endpoint, moment);
+}
+
+void helio_rx_endpoint_remove_finder(helio_rx_endpoint *endpoint, helio_topic_finder *finder,
+                                     helio_moment moment) {
+    helio_subscriptions_remove_finder(&endpoint->shared.subscriptions, finder);
+    set_acking(endpoint, moment);
+}
+
 static helio_rx_stream *find_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi) {
     if (endpoint->last && helio_tsi_equal(&endpoint->last->tsi, tsi)) {
         return endpoint->last;
@@ -339,6 +359,15 @@ static void show_replays(helio_rx_endpoint *endpoint, const helio_rx_stream *str
     }
 }
 
+/* Topics are found when their announcement arrives.  A stream that waits for them may begin soon: the
+ * source announces all its topics at once. */
+static void hear_topics(helio_rx_stream *stream, const helio_pgm_packet *packet,
+                        helio_moment moment) {
+    if (helio_subscriptions_announce_all(&stream->shared->subscriptions, packet, moment)) {
+        stream->learn_by_ns = helio_min(stream->learn_by_ns, moment.now_ns + LEARN_NS);
+    }
+}
+
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                                  const helio_address *from, int64_t receive_ns,
                                  helio_moment moment) {
@@ -360,7 +389,13 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         return;
     }
     helio_rx_stream *stream = find_stream(endpoint, &packet.tsi);
+    const bool may_announce =
+        endpoint->shared.subscriptions.finders &&
+        (packet.type == HELIO_PGM_TYPE_ODATA || packet.type == HELIO_PGM_TYPE_RDATA);
     if (!stream) {
+        if (may_announce) { /* whoever is told may want the stream from here on */
+            helio_subscriptions_announce_all(&endpoint->shared.subscriptions, &packet, moment);
+        }
         stream = helio_rx_endpoint_discover(endpoint, &packet, from, moment);
     }
     if (!stream) {
@@ -371,6 +406,9 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         stream = stream_of_source(endpoint, stream, &packet, from, moment);
         if (!stream) {
             return;
+        }
+        if (may_announce) {
+            hear_topics(stream, &packet, moment);
         }
     } else if (helio_address_equal(from, &endpoint->shared.config.feedback_address)) {
         return; /* our own packet, looped back */

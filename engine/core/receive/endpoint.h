@@ -38,6 +38,7 @@
 
 typedef struct helio_rx_endpoint helio_rx_endpoint;
 typedef struct helio_subscription helio_subscription;
+typedef struct helio_topic_finder helio_topic_finder;
 typedef struct helio_replay helio_replay;
 
 typedef struct helio_rx_endpoint_config {
@@ -117,6 +118,15 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
                                 helio_subscription **out);
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_moment moment);
+
+/* A topic with this identifier has a subscription. */
+bool helio_rx_endpoint_has_topic(const helio_rx_endpoint *endpoint, uint64_t id);
+/* From now on the finder, which stays the caller's, is asked about topics that streams announce and
+ * no subscription has (subscriptions.h). */
+void helio_rx_endpoint_add_finder(helio_rx_endpoint *endpoint, helio_topic_finder *finder,
+                                  helio_moment moment);
+void helio_rx_endpoint_remove_finder(helio_rx_endpoint *endpoint, helio_topic_finder *finder,
+                                     helio_moment moment);
 
 /* The message stores that the sources announce, each once.  Returns their number, at most
  * `limit`. */

@@ -28,7 +28,7 @@ static inline bool helio_rx_is_heard(const helio_rx_stream *stream) {
 }
 
 static inline bool helio_rx_can_acknowledge(const helio_rx_stream *stream) {
-    return stream->acks.is_on && helio_rx_is_heard(stream);
+    return stream->acks.is_on && !stream->is_waiting && helio_rx_is_heard(stream);
 }
 
 /* Acknowledges up to the position of this receiver.  `flags`: HELIO_PGM_ACK_LEAVING or 0. */

@@ -54,6 +54,8 @@ typedef struct helio_sink {
     helio_sink_ack ack;
     /* It is a message store: acknowledgements say so (HELIO_PGM_ACK_STORE). */
     bool is_store;
+    /* Its topic was found by a pattern: nobody waits for it by name (stat receivers_unmatched). */
+    bool is_found;
     /* Reads the gauge, now and then.  NULL: the sink holds nothing. */
     void (*read_gauge)(void *context, helio_sink_gauge *out);
     /* Messages the source may send beyond those the application has consumed; 0: any number. */

@@ -6,6 +6,7 @@
 
 #include <heliograph/errors.h>
 
+#include "base/math.h"
 #include "base/sequence.h"
 #include "receive/control.h"
 #include "receive/feedback.h"
@@ -24,6 +25,8 @@ enum {
 /* How long a stream that was discovered by data waits for an SPM that says where the history
  * begins. */
 #define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND)
+/* How long it waits for announcements; a source repeats them every second. */
+#define LEARN_MAX_NS (2 * HELIO_SECOND)
 
 /* ---- create, destroy ---- */
 
@@ -148,6 +151,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     if (shared->config.takes_unicast && shared->is_group) {
         stream->told_flags |= HELIO_PGM_RECEIVER_REPORT_UNICAST;
     }
+    stream->learn_by_ns = moment.now_ns + LEARN_MAX_NS;
     stream->begin_by_ns = moment.now_ns + begin_wait_ns(shared);
     stream->tsi = *tsi;
     helio_rx_bind(stream, from);
@@ -369,6 +373,14 @@ void helio_rx_advance_acks(helio_rx_stream *stream, helio_moment moment) {
     helio_rx_acks_ask(acks, stream->delivery.asked, moment.now_ns);
 }
 
+/* When an SPM is to be requested: while there was none, and to begin when topics have been learnt. */
+static int64_t spmr_due_ns(const helio_rx_stream *stream) {
+    if (!stream->has_spm) {
+        return stream->spmr_due_ns;
+    }
+    return stream->is_waiting ? helio_max(stream->learn_by_ns, stream->spmr_due_ns) : HELIO_NEVER;
+}
+
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_moment moment) {
     int work = 0;
     if (stream->is_blocked) {
@@ -378,7 +390,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_moment moment) {
             helio_rx_follow(stream, moment.now_ns);
         }
     }
-    if (!stream->has_spm && moment.now_ns >= stream->spmr_due_ns) {
+    if (moment.now_ns >= spmr_due_ns(stream)) {
         helio_rx_send_spmr(stream, moment);
         work++;
     }
@@ -457,9 +469,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_moment moment) {
 
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
     int64_t deadline_ns = helio_nak_next_deadline_ns(&stream->nak);
-    if (!stream->has_spm && stream->spmr_due_ns < deadline_ns) {
-        deadline_ns = stream->spmr_due_ns;
-    }
+    deadline_ns = helio_min(deadline_ns, spmr_due_ns(stream));
     if (helio_rx_can_acknowledge(stream) && stream->acks.due_ns < deadline_ns) {
         deadline_ns = stream->acks.due_ns;
     }

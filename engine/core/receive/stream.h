@@ -119,9 +119,12 @@ struct helio_rx_stream {
     bool is_unreachable; /* the source says so (NBR_UNREACH): requests are pointless */
     bool is_blocked;     /* a sink has no room */
     bool is_waiting;     /* for an SPM that says where to begin, until begin_by_ns */
-    bool is_back;        /* it continues where it ended before */
-    bool was_proven;     /* it delivered something before it ended */
-    bool is_pacing;      /* packets missing from ask_from on are not requested yet */
+    /* Topics are looked for, and the source waits for acknowledgements: before then, announcements
+     * may come that name topics of earlier messages. */
+    int64_t learn_by_ns;
+    bool is_back;    /* it continues where it ended before */
+    bool was_proven; /* it delivered something before it ended */
+    bool is_pacing;  /* packets missing from ask_from on are not requested yet */
     uint64_t ask_from;
     uint64_t told_trail; /* the oldest sequence the source has, as last announced */
     uint64_t told_lead;  /* the newest sequence an SPM announced */

@@ -7,13 +7,14 @@
 
 #include "base/hash.h"
 
-static void count_acking(helio_subscriptions *subscriptions, const helio_sink *sink, uint32_t by) {
-    if (sink->is_store && sink->ack != HELIO_SINK_ACK_NONE) {
+static void count_acking(helio_subscriptions *subscriptions, helio_sink_ack ack, bool is_store,
+                         uint32_t by) {
+    if (is_store && ack != HELIO_SINK_ACK_NONE) {
         subscriptions->acked_by_store += by;
     }
-    if (sink->ack == HELIO_SINK_ACK_AUTO) {
+    if (ack == HELIO_SINK_ACK_AUTO) {
         subscriptions->acked_by_auto += by;
-    } else if (sink->ack == HELIO_SINK_ACK_APP) {
+    } else if (ack == HELIO_SINK_ACK_APP) {
         subscriptions->acked_by_app += by;
     }
 }
@@ -62,9 +63,9 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
     }
     subscription->next = subscriptions->first;
     subscriptions->first = subscription;
-    count_acking(subscriptions, sink, 1);
+    count_acking(subscriptions, sink->ack, sink->is_store, 1);
     helio_count(&subscriptions->instance->receivers, 1);
-    helio_count(&subscriptions->instance->receivers_unmatched, 1);
+    helio_count(&subscriptions->instance->receivers_unmatched, !sink->is_found);
     *out = subscription;
     return 0;
 }
@@ -77,8 +78,46 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
     }
     *link = subscription->next;
     leave(subscriptions, subscription);
-    count_acking(subscriptions, &subscription->sink, UINT32_MAX); /* one less */
-    free(subscription);
+    count_acking(subscriptions, subscription->sink.ack, subscription->sink.is_store,
+                 UINT32_MAX); /* one less */
     helio_uncount(&subscriptions->instance->receivers, 1);
-    helio_uncount(&subscriptions->instance->receivers_unmatched, 1);
+    helio_uncount(&subscriptions->instance->receivers_unmatched, !subscription->sink.is_found);
+    free(subscription);
+}
+
+/* ---- topics that are looked for ---- */
+
+void helio_subscriptions_add_finder(helio_subscriptions *subscriptions,
+                                    helio_topic_finder *finder) {
+    finder->next = subscriptions->finders;
+    subscriptions->finders = finder;
+    count_acking(subscriptions, finder->ack, finder->is_store, 1);
+}
+
+void helio_subscriptions_remove_finder(helio_subscriptions *subscriptions,
+                                       helio_topic_finder *finder) {
+    helio_topic_finder **at = &subscriptions->finders;
+    while (*at != finder) {
+        at = &(*at)->next;
+    }
+    *at = finder->next;
+    count_acking(subscriptions, finder->ack, finder->is_store, UINT32_MAX); /* one less */
+}
+
+/* A name that is a text, with its own identifier. */
+static bool is_sound(const helio_tsdu_topic *topic) {
+    return !memchr(topic->name, '\0', topic->name_bytes) &&
+           topic->topic_id == helio_hash_fnv1a(topic->name, topic->name_bytes);
+}
+
+const helio_topic_finder *helio_subscriptions_finder_of(const helio_subscriptions *subscriptions,
+                                                        const helio_tsdu_topic *topic) {
+    const helio_topic_finder *finder = subscriptions->finders;
+    if (!finder || helio_subscriptions_has(subscriptions, topic->topic_id) || !is_sound(topic)) {
+        return NULL;
+    }
+    while (finder && !finder->wants(finder->context, topic)) {
+        finder = finder->next;
+    }
+    return finder;
 }

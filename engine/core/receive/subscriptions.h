@@ -12,6 +12,7 @@
 #include "generated/protocol.h"
 #include "receive/sink.h"
 #include "stats/stats.h"
+#include "wire/tsdu.h"
 
 typedef struct helio_subscription {
     char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
@@ -23,8 +24,24 @@ typedef struct helio_subscription {
     struct helio_subscription *next;
 } helio_subscription;
 
+/* Looks for topics by their names, as streams announce them (docs/wire.md 2.2). */
+typedef struct helio_topic_finder {
+    void *context;
+    /* What it finds is acknowledged, in the way of a sink: so the endpoint acknowledges from the
+     * beginning, and no stream begins after messages that its source waits for. */
+    helio_sink_ack ack;
+    bool is_store;
+    /* Whether the topic, which no subscription has, is wanted. */
+    bool (*wants)(void *context, const helio_tsdu_topic *topic);
+    /* A stream announces a wanted topic.  It may subscribe to the topic, and must call nothing else
+     * of the endpoint. */
+    void (*found)(void *context, const helio_tsdu_topic *topic, helio_moment moment);
+    struct helio_topic_finder *next;
+} helio_topic_finder;
+
 typedef struct helio_subscriptions {
     helio_subscription *first;
+    helio_topic_finder *finders;
     helio_map by_id; /* has memory while there are subscriptions */
     helio_stats *stats;
     helio_instance_stats *instance;
@@ -50,6 +67,22 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
 /* Some subscription has this identifier. */
 static inline bool helio_subscriptions_has(const helio_subscriptions *subscriptions, uint64_t id) {
     return subscriptions->first && helio_map_get(&subscriptions->by_id, id);
+}
+
+void helio_subscriptions_add_finder(helio_subscriptions *subscriptions, helio_topic_finder *finder);
+void helio_subscriptions_remove_finder(helio_subscriptions *subscriptions,
+                                       helio_topic_finder *finder);
+/* The finder that wants the topic; NULL: none does, or a subscription has it. */
+const helio_topic_finder *helio_subscriptions_finder_of(const helio_subscriptions *subscriptions,
+                                                        const helio_tsdu_topic *topic);
+/* A stream announces the topic. */
+static inline void helio_subscriptions_announce(const helio_subscriptions *subscriptions,
+                                                const helio_tsdu_topic *topic,
+                                                helio_moment moment) {
+    const helio_topic_finder *finder = helio_subscriptions_finder_of(subscriptions, topic);
+    if (finder) {
+        finder->found(finder->context, topic, moment);
+    }
 }
 
 /* All that acknowledge are message stores. */

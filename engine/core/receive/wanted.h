@@ -17,4 +17,9 @@ typedef enum helio_wanted {
 helio_wanted helio_subscriptions_look_at(const helio_subscriptions *subscriptions,
                                          const helio_pgm_packet *packet);
 
+/* Tells the finders of the topics that the packet announces.  Returns whether it is a whole
+ * announcement. */
+bool helio_subscriptions_announce_all(const helio_subscriptions *subscriptions,
+                                      const helio_pgm_packet *packet, helio_moment moment);
+
 #endif

@@ -51,39 +51,45 @@ static int open_queue(helio_receiver *receiver, const helio_receiver_options *op
     return error;
 }
 
-static bool attach(helio_instance *instance, helio_command *command, helio_moment moment) {
-    receiver_opening *opening = command->context;
+/* Puts the receiver into its lane. */
+static int attach_to_lane(helio_instance *instance, receiver_opening *opening,
+                          helio_moment moment) {
     helio_receiver *receiver = opening->receiver;
     helio_rx_lane *lane = NULL;
-    command->result = helio_limit_take(instance, "a receive queue", memory_of(receiver));
-    if (command->result < 0) {
-        return true;
+    int error = helio_limit_take(instance, "a receive queue", memory_of(receiver));
+    if (error) {
+        return error;
     }
-    command->result = helio_rx_lane_acquire(instance, &opening->common.endpoint,
-                                            &opening->common.options, moment, &lane);
-    if (command->result < 0) {
+    error = helio_rx_lane_acquire(instance, &opening->common.endpoint, &opening->common.options,
+                                  moment, &lane);
+    if (error) {
         helio_limit_give(instance, memory_of(receiver));
-        return true;
+        return error;
     }
     lane->acked_by_app |= helio_receiver_is_acked_by_app(receiver);
     lane->grants |= receiver->credit > 0;
     receiver->lane = lane; /* the sink may be called before subscribe returns */
     const helio_sink sink = helio_receiver_sink(receiver);
-    command->result = helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink,
-                                                  moment, &receiver->subscription);
-    if (command->result < 0) {
+    error = helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink, moment,
+                                        &receiver->subscription);
+    if (error) {
         helio_rx_lane_release(lane, moment);
         helio_limit_give(instance, memory_of(receiver));
-        return true;
+        return error;
     }
     receiver->next = lane->receivers;
     lane->receivers = receiver;
     if (opening->following.is_needed) {
-        command->result = helio_following_open(receiver, opening->following.durable);
-        if (command->result < 0) {
+        error = helio_following_open(receiver, opening->following.durable);
+        if (error) {
             helio_receiver_detach(receiver, moment);
         }
     }
+    return error;
+}
+
+static bool attach(helio_instance *instance, helio_command *command, helio_moment moment) {
+    command->result = attach_to_lane(instance, command->context, moment);
     return true;
 }
 
@@ -112,48 +118,73 @@ static void discard(void *context, const helio_message *messages, size_t count) 
 
 static const helio_listener discarding = {.on_messages = discard};
 
+/* Reads the options and makes the receiver; release with helio_opening_fini. */
+static int prepare(helio_instance *instance, const char *endpoint, const char *topic,
+                   const char *options, const helio_listener *listener, bool may_follow,
+                   receiver_opening *opening) {
+    int error = helio_opening_init(&opening->common, endpoint, topic, options, HELIO_ON_RECEIVER);
+    if (error) {
+        return error;
+    }
+    helio_receiver_options *read = &opening->common.options.receiver;
+    helio_receiver *receiver = NULL;
+    error = read_following(opening, may_follow);
+    if (!error && !(receiver = helio_allocate(sizeof *receiver))) {
+        error = helio_fail(HELIO_ERR_NOMEM, "no memory for a receiver");
+    }
+    if (!error) {
+        listener = read->repair_at[0] ? &discarding : listener;
+        receiver->instance = instance;
+        receiver->has_listener = listener != NULL;
+        receiver->ack = read->ack;
+        receiver->credit = read->credit;
+        /* Receivers share a lane however their messages are acknowledged. */
+        read->ack = HELIO_ACK_NONE;
+        receiver->listener = listener ? *listener : (helio_listener){0};
+        pthread_mutex_init(&receiver->lock, NULL);
+        error = open_queue(receiver, read);
+    }
+    if (error) {
+        helio_opening_fini(&opening->common);
+        helio_receiver_free(receiver);
+        return error;
+    }
+    opening->receiver = receiver;
+    return 0;
+}
+
+/* The receiver is the caller's, unless there was an error. */
+static int finish(receiver_opening *opening, int error, helio_receiver **out) {
+    helio_opening_fini(&opening->common);
+    if (error) {
+        helio_receiver_free(opening->receiver);
+    } else {
+        *out = opening->receiver;
+    }
+    return error;
+}
+
 static int create(helio_instance *instance, const char *endpoint, const char *topic,
                   const char *options, const helio_listener *listener, bool may_follow,
                   helio_receiver **out) {
     receiver_opening opening;
-    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER);
+    const int error = prepare(instance, endpoint, topic, options, listener, may_follow, &opening);
     if (error) {
         return error;
     }
-    error = read_following(&opening, may_follow);
+    helio_command command = {.run = attach, .context = &opening};
+    return finish(&opening, helio_command_execute(instance, &command), out);
+}
+
+int helio_receiver_open_found(helio_instance *instance, const char *endpoint, const char *topic,
+                              const char *options, helio_moment moment, helio_receiver **out) {
+    receiver_opening opening;
+    const int error = prepare(instance, endpoint, topic, options, NULL, false, &opening);
     if (error) {
-        helio_opening_fini(&opening.common);
         return error;
     }
-    if (opening.common.options.receiver.repair_at[0]) {
-        listener = &discarding;
-    }
-    helio_receiver *receiver = helio_allocate(sizeof *receiver);
-    if (receiver) {
-        receiver->instance = instance;
-        receiver->has_listener = listener != NULL;
-        receiver->ack = opening.common.options.receiver.ack;
-        receiver->credit = opening.common.options.receiver.credit;
-        /* Receivers share a lane however their messages are acknowledged. */
-        opening.common.options.receiver.ack = HELIO_ACK_NONE;
-        receiver->listener = listener ? *listener : (helio_listener){0};
-        pthread_mutex_init(&receiver->lock, NULL);
-        error = open_queue(receiver, &opening.common.options.receiver);
-    } else {
-        error = helio_fail(HELIO_ERR_NOMEM, "no memory for a receiver");
-    }
-    if (!error) {
-        opening.receiver = receiver;
-        helio_command command = {.run = attach, .context = &opening};
-        error = helio_command_execute(instance, &command);
-    }
-    helio_opening_fini(&opening.common);
-    if (error) {
-        helio_receiver_free(receiver);
-        return error;
-    }
-    *out = receiver;
-    return 0;
+    opening.receiver->is_found = true;
+    return finish(&opening, attach_to_lane(instance, &opening, moment), out);
 }
 
 int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic,
@@ -529,6 +560,13 @@ const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t strea
     snprintf(text, HELIO_TSI_TEXT, "%s", met ? met->text : "");
     pthread_mutex_unlock(&mutable->lock);
     return was_met ? text : NULL;
+}
+
+bool helio_receiver_is_matched(helio_receiver *receiver) {
+    pthread_mutex_lock(&receiver->lock);
+    const bool is_matched = receiver->met.there.count > 0;
+    pthread_mutex_unlock(&receiver->lock);
+    return is_matched;
 }
 
 bool helio_receiver_tsi(helio_receiver *receiver, uint32_t stream, helio_tsi *out) {

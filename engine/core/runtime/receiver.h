@@ -22,6 +22,7 @@ struct helio_receiver {
     helio_listener listener;
     bool has_listener;
     bool is_replay;
+    bool is_found;        /* by a wildcard */
     int ack;              /* HELIO_ACK_* */
     uint64_t credit;      /* messages a source may send beyond what the application is done with */
     uint64_t done_since;  /* with so many since the engine was told */
@@ -61,6 +62,12 @@ static inline bool helio_receiver_is_acked_by_app(const helio_receiver *receiver
 /* The identity of a stream, by its number; false: it is not known any more. */
 bool helio_receiver_tsi(helio_receiver *receiver, uint32_t stream, helio_tsi *out);
 
+/* Some stream has its topic now. */
+bool helio_receiver_is_matched(helio_receiver *receiver);
+
+/* Engine: opens a receiver of a topic that was found.  Returns as helio_receiver_create. */
+int helio_receiver_open_found(helio_instance *instance, const char *endpoint, const char *topic,
+                              const char *options, helio_moment moment, helio_receiver **out);
 /* Engine: takes the receiver out of its lane. */
 void helio_receiver_detach(helio_receiver *receiver, helio_moment moment);
 /* Frees a receiver that was detached. */

@@ -304,7 +304,7 @@ int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoi
 }
 
 void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment) {
-    if (lane->receivers) {
+    if (lane->receivers || lane->wildcards > 0) {
         return;
     }
     helio_rx_lane **at = &lane->base.instance->rx_lanes;

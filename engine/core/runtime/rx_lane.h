@@ -11,6 +11,7 @@ struct helio_rx_lane {
     helio_rx_lane *next;
     helio_rx_endpoint *endpoint;
     helio_receiver *receivers;
+    uint32_t wildcards; /* they keep the lane open */
     /* Monotonic: before then a cycle that reads no packet has nothing to do here; 0: it is unknown.
      * Commands, chores and lost connections set it to 0. */
     int64_t quiet_until_ns;
@@ -32,7 +33,7 @@ struct helio_rx_lane {
  * `options`. Errors: as opening a channel, and OPTION, NOMEM of the endpoint. */
 int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
                           helio_end_options *options, helio_moment moment, helio_rx_lane **out);
-/* Closes it, unless receivers are left. */
+/* Closes it, unless receivers or wildcards are left. */
 void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment);
 
 /* An endpoint as options want it: all that does not depend on where it is and who has it.  0, or

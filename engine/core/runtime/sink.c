@@ -297,6 +297,18 @@ void helio_receiver_pass_acks(helio_receiver *receiver, helio_moment moment) {
     }
 }
 
+helio_sink_ack helio_sink_ack_of(int64_t option) {
+    switch (option) {
+    case HELIO_ACK_APP:
+    case HELIO_ACK_STORE:
+        return HELIO_SINK_ACK_APP;
+    case HELIO_ACK_AUTO:
+        return HELIO_SINK_ACK_AUTO;
+    default:
+        return HELIO_SINK_ACK_NONE;
+    }
+}
+
 helio_sink helio_receiver_sink(helio_receiver *receiver) {
     return (helio_sink){
         .context = receiver,
@@ -306,10 +318,9 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .on_loss = on_loss,
         .on_notice = on_notice,
         .on_lasting_messages = on_lasting_messages,
-        .ack = helio_receiver_is_acked_by_app(receiver) ? HELIO_SINK_ACK_APP
-               : receiver->ack == HELIO_ACK_AUTO        ? HELIO_SINK_ACK_AUTO
-                                                        : HELIO_SINK_ACK_NONE,
+        .ack = helio_sink_ack_of(receiver->ack),
         .is_store = receiver->ack == HELIO_ACK_STORE,
+        .is_found = receiver->is_found,
         .read_gauge = receiver->has_listener ? NULL : read_gauge,
         .credit = receiver->credit,
         .read_waiting = receiver->has_listener ? NULL : read_waiting,

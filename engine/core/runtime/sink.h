@@ -5,6 +5,8 @@
 #include "receive/sink.h"
 #include "runtime/receiver.h"
 
+/* As the option `ack` says. */
+helio_sink_ack helio_sink_ack_of(int64_t option);
 helio_sink helio_receiver_sink(helio_receiver *receiver);
 
 /* Sets the gauges of the receiver's queue, trims what is too old, and reports trimmed messages and
