@@ -379,13 +379,20 @@ def test_instructions_say_when_there_is_nothing_to_count(tmp_path: Path) -> None
 # ---- the long run ----
 
 
-def samples(*resident: int, objects: int = 8) -> list[soak.Sample]:
-    return [soak.Sample(i, (size, 100), objects + (objects < 8) * i) for i, size in enumerate(resident)]
+def samples(*private: int, objects: int = 8) -> list[soak.Sample]:
+    still = soak.Memory(900, 100, 1000)
+    return [
+        soak.Sample(i, (soak.Memory(800 + 3 * i, size, 2 * size), still), objects + (objects < 8) * i)
+        for i, size in enumerate(private)
+    ]
 
 
 def test_growth_is_from_the_second_fifth_to_the_last() -> None:
-    assert soak.growth(samples(0, 5, 10, 10, 11, 12, 13, 14, 30, 30), 10) == ([20, 0], 0)
-    assert soak.growth(samples(0, 5, 10, 10, 10, 10, 10, 10, 10, 10, objects=4), 10) == ([0, 0], 6)
+    still = soak.Memory()
+    grown = soak.Memory(resident=18, private=20, mapped=40)
+    assert soak.growth(samples(0, 5, 10, 10, 11, 12, 13, 14, 30, 30), 10) == ([grown, still], 0)
+    flat = soak.Memory(resident=18)
+    assert soak.growth(samples(0, 5, 10, 10, 10, 10, 10, 10, 10, 10, objects=4), 10) == ([flat, still], 6)
     with pytest.raises(ValueError):
         soak.growth(samples(1, 2), 10)
 
@@ -395,5 +402,6 @@ def test_the_long_run_sees_both_processes_and_their_objects(programs: Path) -> N
         seen, figures = soak.soak(runner, ("heliograph", "throughput", "--rate", "20000"), 64, 1.0)
     assert figures["messages_per_second"] > 0
     assert len(seen) > 5
-    assert all(min(sample.resident) > 0 for sample in seen[:-5])
+    for sample in seen[:-5]:
+        assert all(0 < m.private < m.resident < m.mapped for m in sample.memory)
     assert seen[len(seen) // 2].objects >= 4, "two instances, a transmitter and a receiver"
