@@ -6,7 +6,7 @@ import argparse
 import re
 from datetime import datetime
 
-__all__ = ["BY", "duration", "natural", "number_or_time", "size"]
+__all__ = ["BY", "age", "duration", "natural", "number_or_time", "size"]
 
 BY = ("position", "number", "sequence", "time")
 """Values of a message that limit what is read."""
@@ -17,8 +17,16 @@ _SIZES = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def duration(text: str) -> float:
     """A time above 0 with its unit, as seconds."""
+    seconds = age(text)
+    if seconds == 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return seconds
+
+
+def age(text: str) -> float:
+    """A time of 0 or more with its unit, as seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if not match or not 0.0 < float(match[1]) * _TIMES[match[2]] <= 1e9:
+    if not match or float(match[1]) * _TIMES[match[2]] > 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 0.5s, 30m, 12h or 7d")
     return float(match[1]) * _TIMES[match[2]]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from heliograph.engine.commands import add_engine_options, harmless, status_line
-from heliograph.engine.store.arguments import duration, size
+from heliograph.engine.store.arguments import age, duration, size
 from heliograph.engine.store.offer import add_listening, address_of, listening_socket
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def add_serve(actions: Actions) -> None:
     )
     parser.add_argument(
         "--batch-time",
-        type=duration,
+        type=age,
         default=0.01,
         metavar="TIME",
-        help="write at this age, such as 0.01s (default)",
+        help="write at this age, such as 0.01s (default); 0s writes what has arrived at once: stable soonest",
     )
     parser.add_argument(
         "--segment-bytes", type=size, default=64 << 20, metavar="SIZE", help="size of a file (default: 64M)"

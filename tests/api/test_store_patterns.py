@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 import pytest
 
-from heliograph.engine import Instance, OptionError
+from heliograph.engine import Instance, OptionError, TimeoutExpired
 from heliograph.engine.store.found_topics import FoundTopics
 from heliograph.engine.store.server import StoreServer
 from heliograph.monitor.cli import main
@@ -92,6 +93,48 @@ def test_topics_are_kept_from_their_first_message(tmp_path: Path, multicast: str
         assert server.topics == {"PRICES.A", "PRICES.B"}
         assert server.counts().topics == 2
     assert kept(tmp_path / "store") == {"PRICES.A": list(range(200)), "PRICES.B": list(range(200))}
+
+
+def not_kept(segments: Path) -> list[str]:
+    """Texts of the events of all instances about topics that are acknowledged and not kept."""
+    texts = []
+    for path in segments.iterdir():
+        if not path.name.endswith(".flight"):
+            with Segment(path) as segment:
+                texts += [event.text for event in segment.events().events if event.name == "topic_not_kept"]
+    return texts
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_a_topic_that_is_acknowledged_and_not_kept_is_reported(
+    tmp_path: Path, multicast: str, segments: Path, acks: int
+) -> None:
+    waits = {"acks": 1} if acks else {}
+    with StoreServer(tmp_path / "store", name="store") as server, Instance(name="source") as source:
+        server.keep(multicast, "ORDERS")
+        transmitters = [
+            source.transmitter(multicast, name, announce_interval=0.05, **waits) for name in ("ORDERS", "FILLS", "NEWS")
+        ]
+
+        def send() -> bool:
+            for one in transmitters:
+                one.send(b"x")
+            return server.counts().received > 0 and bool(not_kept(segments)) == bool(acks)
+
+        assert step_until(server, send)
+        step_until(server, lambda: send() and False, seconds=0.4)
+
+        def is_acked() -> bool:
+            with contextlib.suppress(TimeoutExpired):
+                transmitters[1].wait_acked(1, timeout=0.01)
+                return True
+            return False
+
+        if acks:
+            assert step_until(server, is_acked), "to its source the topic is stable"
+        texts = not_kept(segments)
+    assert len(texts) == acks, "once a stream, where the source waits"
+    assert all("topic FILLS of stream" in text for text in texts)
 
 
 def test_a_topic_has_one_receiver_whatever_matches_it(tmp_path: Path, multicast: str) -> None:

@@ -47,6 +47,8 @@ GSI = bytes(6)
 STEADY_RATE = 50_000.0
 STEADY_LIST = 50
 STEADY_SECONDS = 6.0
+LIMITED = 10
+"""Live rates that late joiners take from a store with `--rate`."""
 WARM_LISTS = 1000
 STABLE_MESSAGES = 500
 RESTART_BYTES = 2_000_000_000
@@ -176,8 +178,8 @@ class Live:
     caught_up: float
 
 
-def live(folder: Path, joins: bool, messages: int) -> Live:
-    """Send at a steady rate beside a store; late joiners come one after another, or none."""
+def live(folder: Path, joins: bool, messages: int, *options: str) -> Live:
+    """Send at a steady rate beside a store with such options; late joiners come one after another, or none."""
     endpoint = _endpoint()
     latencies: list[int] = []
     behind: list[float] = []
@@ -188,7 +190,7 @@ def live(folder: Path, joins: bool, messages: int) -> Live:
         latencies.append(now - batch[0].submit_ns)
 
     with (
-        _store(folder, endpoint, "never", "--listen", "127.0.0.1:0") as address,
+        _store(folder, endpoint, "never", "--listen", "127.0.0.1:0", *options) as address,
         Instance(name="bench-source") as source,
         Instance(name="bench-desk") as desk,
         source.transmitter(endpoint, TOPIC, acks=1, send_window=16384, linger=0.0) as transmitter,
@@ -280,26 +282,32 @@ def measured(folder: Path, messages: int, pairs: int) -> list[Row]:
                 pairs,
             )
         )
+    limit = f"--rate={LIMITED * STEADY_RATE * (SIZE + HEAD):.0f}"
+    for options, at in (((), ""), ((limit,), f", {LIMITED} times the live rate")):
+        rows += _late_rows(folder, messages // 2, pairs, options, at)
+    return rows
+
+
+def _late_rows(folder: Path, messages: int, pairs: int, options: tuple[str, ...], at: str) -> list[Row]:
+    """A late joiner's rate, and what live receivers notice of it."""
     joined: list[float] = []
 
     def beside() -> float:
-        found = live(folder, True, messages // 2)
+        found = live(folder, True, messages, *options)
         joined.append(found.caught_up)
         return found.p99 * 1e6
 
     late = _paired(
-        "live p99 while late joiners read, against without",
+        f"live p99 while late joiners read{at}, against without",
         "us",
         "1.05",
         beside,
-        lambda: live(folder, False, messages // 2).p99 * 1e6,
+        lambda: live(folder, False, messages, *options).p99 * 1e6,
         pairs,
     )
     caught = statistics.median(joined)
-    rows.append(
-        Row("a late joiner, against the live rate", "messages/s", caught, STEADY_RATE, caught / STEADY_RATE, "5")
-    )
-    return [*rows, late]
+    name = f"a late joiner{at}, against the live rate"
+    return [Row(name, "messages/s", caught, STEADY_RATE, caught / STEADY_RATE, "5"), late]
 
 
 def several(folder: Path, messages: int, pairs: int) -> list[Row]:
@@ -367,9 +375,13 @@ def section(rows: list[Row], messages: int, pairs: int) -> str:
     kept_rows = [row for row in rows if row.name.startswith("kept")]
     text = "; ".join(f"{row.ours * 1e6 / SIZE:,.0f} ({row.name.split(',')[1].strip()})" for row in kept_rows)
     lines += [f"Messages kept per second: {text}; the gate is 1,000,000."]
-    return "\n".join(
-        [*lines, f"A message of {SIZE} bytes takes {SIZE + HEAD} bytes in the files; the rows count its payload."]
-    )
+    batch = next(row for row in kept_rows if "fsync=batch" in row.name)
+    in_files = (SIZE + HEAD) / SIZE
+    lines += [
+        f"A message of {SIZE} bytes takes {SIZE + HEAD} bytes in the files. The rows count its payload; by the bytes of the",
+        f"files, fsync=batch reaches {batch.ours * in_files:,.0f} MB/s, {batch.ratio * in_files:.2f} of the reference.",
+    ]
+    return "\n".join(lines)
 
 
 def section_of_several(rows: list[Row], messages: int, pairs: int) -> str:

@@ -36,7 +36,7 @@ LIST = 4096
 TOPIC = "BENCH"
 LARGE = 32768
 """Bytes of a message of the store that is killed."""
-STABLE_BATCH = "0.0001s"
+STABLE_BATCH = "0s"
 HELIOGRAPH = (sys.executable, "-m", "heliograph.monitor.cli")
 
 

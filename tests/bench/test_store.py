@@ -13,7 +13,7 @@ def test_every_row_is_measured(tmp_path: Path, segments: Path, monkeypatch: pyte
     monkeypatch.setattr(store, "STEADY_SECONDS", 1.0)
     monkeypatch.setattr(store, "WARM_LISTS", 100)
     rows = store.measured(tmp_path, 3 * store.LIST, pairs=1)
-    assert [row.gate for row in rows] == ["0.5", "", "0.95", "", "5", "1.05"]
+    assert [row.gate for row in rows] == ["0.5", "", "0.95", "", "5", "1.05", "5", "1.05"]
     assert all(row.ours > 0 and row.reference > 0 and row.ratio > 0 for row in rows)
     text = store.section(rows, 3 * store.LIST, 1)
     assert text.count("\n| ") == 2 + len(rows)  # with the head and its line

@@ -182,6 +182,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
                            moment.now_ns);
     helio_rx_clock_on_spm(stream, spm, moment);
     helio_rx_watch_buffers(stream, moment.now_ns);
+    stream->delivery.is_awaited = spm->options & HELIO_PGM_HAS_AWAIT;
     if (stream->is_waiting && !is_learning(stream, spm, moment.now_ns)) {
         helio_rx_begin_with(stream, spm, moment);
     }

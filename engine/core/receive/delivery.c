@@ -424,6 +424,26 @@ static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry,
     }
 }
 
+/* A source counts acknowledgements of packets, whatever topics they have: what a store acknowledges
+ * and does not keep is seen, once a stream. */
+static void tell_unkept(helio_delivery *delivery, const helio_tsdu_topic *entry,
+                        helio_moment moment) {
+    const helio_subscriptions *shared = delivery->shared;
+    if (!delivery->is_awaited || delivery->has_told_unkept ||
+        !helio_subscriptions_are_stores(shared) ||
+        helio_subscriptions_has(shared, entry->topic_id)) {
+        return;
+    }
+    delivery->has_told_unkept = true;
+    char stream[HELIO_TSI_TEXT];
+    helio_tsi_format(&delivery->tsi, stream);
+    helio_stats_event(shared->stats, moment.wall_ns, HELIO_EVENT_TOPIC_NOT_KEPT,
+                      HELIO_STATS_NO_SLOT, NULL,
+                      "topic %.*s of stream %s is acknowledged and not kept: other topics of the "
+                      "stream are",
+                      (int)entry->name_bytes, entry->name, stream);
+}
+
 static helio_delivery_result take_topics(helio_delivery *delivery, const helio_tsdu_header *header,
                                          const uint8_t *batch, size_t bytes, helio_moment moment) {
     const uint8_t *end = batch + bytes;
@@ -441,6 +461,7 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     while (at < end && helio_tsdu_next_topic(&at, end, &entry)) {
         if (!(header->flags & HELIO_TSDU_FLAG_CLOSING)) {
             helio_subscriptions_announce(delivery->shared, &entry, moment); /* may add a topic */
+            tell_unkept(delivery, &entry, moment);
         }
         take_entry(delivery, &entry, moment);
     }

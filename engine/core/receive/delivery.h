@@ -77,6 +77,8 @@ typedef struct helio_delivery {
     helio_delivery_topic *granting;     /* list of topics that grant credit */
     helio_delivery_topic *grant_next;   /* of it: the next in turn; NULL: the first */
     uint32_t granting_count;
+    bool is_awaited;            /* the source waits for acknowledgements */
+    bool has_told_unkept;       /* topic_not_kept was reported */
     bool has_credit_news;       /* more credit may be due */
     bool has_met;               /* some subscription has matched the stream */
     uint64_t messages_filtered; /* of the packets passed so far; the stream counts them */
