@@ -378,7 +378,7 @@ def section(rows: list[Row], messages: int, pairs: int) -> str:
     batch = next(row for row in kept_rows if "fsync=batch" in row.name)
     in_files = (SIZE + HEAD) / SIZE
     lines += [
-        f"A message of {SIZE} bytes takes {SIZE + HEAD} bytes in the files. The rows count its payload; by the bytes of the",
+        f"A message of {SIZE} bytes takes {SIZE + HEAD} bytes in the files, the rows count its payload. By bytes of",
         f"files, fsync=batch reaches {batch.ours * in_files:,.0f} MB/s, {batch.ratio * in_files:.2f} of the reference.",
     ]
     return "\n".join(lines)
