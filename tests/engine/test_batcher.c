@@ -224,7 +224,7 @@ static void append_list(const helio_buffer *list, size_t count, size_t longest, 
     }
 }
 
-/* The same lists twice from one seed: random lengths, topics, times and flushes. */
+/* The same lists twice from one seed: random lengths or mostly the same, topics, times and flushes. */
 static void append_random_lists(uint64_t seed, bool by_runs) {
     static uint8_t data[4096];
     helio_random random;
@@ -237,9 +237,12 @@ static void append_random_lists(uint64_t seed, bool by_runs) {
         helio_buffer list[LIST];
         const size_t count = helio_random_below(&random, LIST + 1);
         const uint64_t most = helio_random_below(&random, 8) ? 100 : 2000;
+        const uint64_t usual = helio_random_below(&random, 140),
+                       odd = helio_random_below(&random, 2);
         for (size_t i = 0; i < count; i++) {
+            const bool is_usual = !odd && helio_random_below(&random, 10);
             list[i] = (helio_buffer){data + helio_random_below(&random, 1000),
-                                     helio_random_below(&random, most)};
+                                     is_usual ? usual : helio_random_below(&random, most)};
         }
         helio_topic_position *topic = &topics[helio_random_below(&random, 2)];
         const size_t longest = helio_random_below(&random, 4) ? 3000 : 50;

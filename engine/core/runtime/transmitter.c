@@ -402,6 +402,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
     int error = 0;
     size_t done = 0, counted = 0;
+    bool has_run = false;
     while (!error && done < count) {
         const helio_buffer *message = &messages[done];
         if (!helio_transmitter_is_fit(transmitter, message->length)) {
@@ -431,10 +432,13 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             }
             lane->congestion.is_waiting = false;
             is_new = true;
-            const size_t run = helio_tx_stream_append_run(
-                lane->stream, transmitter->topic, message, count - done,
-                transmitter->max_message_bytes, submit_ns, intended_ns, moment);
-            if (run > 0) {
+            const size_t run =
+                has_run ? 0
+                        : helio_tx_stream_append_run(lane->stream, transmitter->topic, message,
+                                                     count - done, transmitter->max_message_bytes,
+                                                     submit_ns, intended_ns, moment);
+            has_run = run > 0; /* what ends a run joins none: it begins a packet, or is too long */
+            if (has_run) {
                 done += run;
                 continue;
             }

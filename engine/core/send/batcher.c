@@ -1,5 +1,8 @@
 #include "send/batcher.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 #include <string.h>
 
 #include "base/copy.h"
@@ -226,9 +229,46 @@ static inline uint8_t *put_message(uint8_t *at, const void *data, size_t length)
     return at + HELIO_TSDU_MESSAGE_HEADER + length;
 }
 
-/* The first of those messages that is not `length` bytes long. */
+#ifdef __x86_64__
+enum { WIDE = 32 };
+
+/* A message of WIDE to twice WIDE bytes, in two copies, which may overlap. */
+__attribute__((target("avx2"))) static inline void put_wide(uint8_t *at, const uint8_t *from,
+                                                            size_t length) {
+    const __m256i first = _mm256_loadu_si256((const void *)from);
+    const __m256i second = _mm256_loadu_si256((const void *)(from + length - WIDE));
+    helio_tsdu_encode_plain(at, length);
+    at += HELIO_TSDU_MESSAGE_HEADER;
+    _mm256_storeu_si256((void *)at, first);
+    _mm256_storeu_si256((void *)(at + length - WIDE), second);
+}
+
+/* As put_equal, two messages at a time. */
+__attribute__((target("avx2"))) static const helio_buffer *
+put_equal_wide(uint8_t *at, const helio_buffer *message, const helio_buffer *after, size_t length) {
+    const size_t step = HELIO_TSDU_MESSAGE_HEADER + length;
+    const helio_buffer *const last = after - 1;
+    for (; message < last && message[0].length == length && message[1].length == length;
+         message += 2, at += 2 * step) {
+        put_wide(at, message[0].data, length);
+        put_wide(at + step, message[1].data, length);
+    }
+    if (message < after && message->length == length) {
+        put_wide(at, message->data, length);
+        message++;
+    }
+    return message;
+}
+#endif
+
+/* Copies messages to `at`, up to the first that is not `length` bytes long, which it returns. */
 static inline const helio_buffer *put_equal(uint8_t *at, const helio_buffer *message,
                                             const helio_buffer *after, size_t length) {
+#ifdef __x86_64__
+    if (length >= WIDE && length <= 2 * WIDE && __builtin_cpu_supports("avx2")) {
+        return put_equal_wide(at, message, after, length);
+    }
+#endif
     for (; message < after && message->length == length; message++) {
         at = put_message(at, message->data, length);
     }
