@@ -325,6 +325,25 @@ static void requests_stay_in_order_when_the_window_grows(void) {
     helio_nak_fini(&nak);
 }
 
+static void requests_stay_in_order_when_their_entries_spread(void) {
+    begin_alone();
+    ask(S + 3, 0);
+    ask(S + 10, 10 * US);
+    ask(S + 12, 20 * US);
+    helio_nak_miss(&nak, S + 3 + 2 * (nak.spread + 1), 1, 30 * US); /* where that of S + 3 is */
+    CHECK_EQUAL(nak.spread, nak.mask);
+    CHECK_EQUAL(helio_nak_state_of(&nak, S + 3), HELIO_NAK_WAIT_DATA);
+    helio_nak_remove(&nak, S + 3 + 128);
+    helio_nak_remove(&nak, S + 10);
+    helio_nak_on_repair(&nak, S + 12, false, 120 * US);
+    CHECK_EQUAL(next_due(), 250 * US); /* 0 + 100 + 150 */
+    CHECK_EQUAL(due.asks[0], S + 3);
+    helio_nak_remove(&nak, S + 3);
+    helio_nak_miss(&nak, S + 400, 1, 300 * US); /* the only one: few entries again */
+    CHECK_EQUAL(nak.spread, 63);
+    helio_nak_fini(&nak);
+}
+
 static void who_never_asks_gives_up_when_grace_is_over(void) {
     helio_nak_config c = config();
     c.never_asks = true;
@@ -564,6 +583,7 @@ int main(void) {
     RUN(a_request_is_overtaken_three_times_and_then_waits_as_ever);
     RUN(a_late_packet_and_an_earlier_request_overtake_nothing);
     RUN(requests_stay_in_order_when_the_window_grows);
+    RUN(requests_stay_in_order_when_their_entries_spread);
     RUN(who_never_asks_gives_up_when_grace_is_over);
     RUN(anothers_confirmed_request_spares_ours);
     RUN(anothers_request_heard_delays_ours);

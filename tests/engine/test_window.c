@@ -1,4 +1,5 @@
 /* The two windows. */
+#include "base/math.h"
 #include "base/outlet.h"
 #include "base/random.h"
 #include "check.h"
@@ -519,6 +520,100 @@ static void memory_comes_back_with_a_loan(void) {
     helio_rxw_fini(&rxw);
 }
 
+/* ---- receive window: slots ---- */
+
+enum { WIDE = 1024, NUMBERS = 1 << 20 };
+
+/* What a table with a place for every number says. */
+typedef struct table {
+    uint8_t state[NUMBERS];
+    uint64_t trail, lead;
+    helio_random random;
+} table;
+
+static uint64_t any_of(table *t, uint64_t from, uint64_t to) {
+    return from + helio_random_below(&t->random, to - from + 1);
+}
+
+static void take_new(table *t) {
+    const uint64_t gap =
+        helio_random_below(&t->random, helio_random_below(&t->random, 8) ? 4 : 900);
+    const uint64_t sequence = t->lead + 1 + gap;
+    if (sequence - t->trail < WIDE) {
+        insert(sequence);
+        memset(t->state + t->lead + 1, HELIO_RXW_WAITING, gap);
+        t->state[sequence] = HELIO_RXW_HELD;
+        t->lead = sequence;
+    }
+}
+
+/* A packet that is waited for comes, or is given up. */
+static void end_a_wait(table *t) {
+    const uint64_t sequence = t->trail <= t->lead ? any_of(t, t->trail, t->lead) : 0;
+    if (sequence == 0 || t->state[sequence] != HELIO_RXW_WAITING) {
+        return;
+    }
+    if (helio_random_below(&t->random, 8)) {
+        CHECK_EQUAL(insert(sequence), HELIO_RXW_FILLED_GAP);
+        t->state[sequence] = HELIO_RXW_HELD;
+    } else {
+        helio_rxw_lose(&rxw, sequence, HELIO_LOST_DEADLINE);
+        t->state[sequence] = HELIO_RXW_LOST;
+    }
+}
+
+static void go_back(table *t) {
+    const uint64_t begin = t->trail - helio_random_below(&t->random, 40) - 1;
+    helio_rxw_go_back(&rxw, begin);
+    memset(t->state + begin, HELIO_RXW_WAITING, t->trail - begin);
+    t->trail = begin;
+    t->lead = helio_min(t->lead, begin + WIDE - 1);
+}
+
+static void pass_on(table *t) {
+    for (; t->trail <= t->lead && t->state[t->trail] != HELIO_RXW_WAITING; t->trail++) {
+        if (t->state[t->trail] == HELIO_RXW_HELD) {
+            const helio_rxw_slot *slot = helio_rxw_slot_of(&rxw, t->trail);
+            CHECK_EQUAL(atoi((const char *)slot->packet.tsdu), t->trail);
+        }
+        helio_rxw_pop(&rxw);
+    }
+    if (t->trail > t->lead) {
+        helio_rxw_pass(&rxw);
+        t->lead = t->trail++;
+    }
+}
+
+static void a_window_does_what_a_place_for_every_number_would(void) {
+    static table t;
+    CHECK_EQUAL(helio_rxw_init(&rxw, WIDE, 64, FIRST), 0);
+    t.trail = FIRST;
+    t.lead = FIRST - 1;
+    helio_random_init(&t.random, 17);
+    uint64_t widest = 0, narrow = 0;
+    while (t.lead < NUMBERS - 2 * WIDE) {
+        take_new(&t);
+        for (uint64_t tries = helio_random_below(&t.random, 200); tries > 0; tries--) {
+            end_a_wait(&t);
+        }
+        pass_on(&t);
+        if (helio_random_below(&t.random, 100) == 0) {
+            go_back(&t);
+        }
+        CHECK_EQUAL(rxw.trail, t.trail);
+        CHECK_EQUAL(rxw.lead, t.lead);
+        for (int i = 0; i < 8 && t.trail <= t.lead; i++) {
+            const uint64_t sequence = any_of(&t, t.trail, t.lead);
+            CHECK_EQUAL(state(sequence), t.state[sequence]);
+        }
+        widest = rxw.spread > widest ? rxw.spread : widest;
+        narrow += rxw.spread == 63;
+    }
+    CHECK_EQUAL(widest, WIDE - 1);
+    CHECK(narrow > 1000);
+    helio_rxw_fini(&rxw);
+}
+
 static void a_stream_may_begin_earlier_than_it_was_met(void) {
     begin();
     insert(FIRST);
@@ -549,6 +644,7 @@ int main(void) {
     RUN(a_window_does_what_a_list_of_all_packets_would);
     RUN(memory_given_back_is_used_again);
     RUN(a_window_costs_what_is_held_at_once);
+    RUN(a_window_does_what_a_place_for_every_number_would);
     RUN(a_stream_may_begin_earlier_than_it_was_met);
     RUN(what_is_lent_keeps_its_memory);
     RUN(a_window_that_lends_nothing_keeps_nothing_aside);

@@ -7,6 +7,7 @@
 
 #include "base/math.h"
 #include "base/moment.h"
+#include "window/size.h"
 
 #define INSIST_NS (365 * 24 * 3600 * HELIO_SECOND)
 #define REPEAT_MAX_NS (50 * HELIO_MILLISECOND)
@@ -23,6 +24,7 @@ enum { OVERTAKEN_MAX = 3, OVERTAKE_STEPS = 64 };
 
 static int take_memory(helio_nak *nak, size_t capacity) {
     nak->mask = capacity - 1;
+    nak->spread = helio_min(capacity, HELIO_WINDOW_SPREAD_MIN) - 1;
     nak->entries = calloc(capacity, sizeof *nak->entries);
     nak->heap = calloc(capacity, sizeof *nak->heap);
     nak->grace = calloc(capacity, sizeof *nak->grace);
@@ -66,7 +68,7 @@ size_t helio_nak_memory(const helio_nak *nak) {
 }
 
 static helio_nak_entry *entry_of(const helio_nak *nak, uint64_t sequence) {
-    return &nak->entries[sequence & nak->mask];
+    return &nak->entries[sequence & nak->spread];
 }
 
 static bool is_in_heap(const helio_nak_entry *entry) {
@@ -158,21 +160,22 @@ int helio_nak_grow(helio_nak *nak, size_t capacity) {
     if (error) {
         return error;
     }
-    for (uint64_t i = 0; i <= nak->mask; i++) {
+    larger.spread = helio_max(larger.spread, nak->spread);
+    for (uint64_t i = 0; i <= nak->spread; i++) {
         const helio_nak_entry *entry = &nak->entries[i];
         if (entry->state != HELIO_NAK_NONE) {
-            larger.entries[entry->sequence & larger.mask] = *entry;
+            *entry_of(&larger, entry->sequence) = *entry;
         }
     }
     larger.asked_oldest = larger.asked_newest = HELIO_NAK_END;
     for (uint32_t i = nak->asked_oldest; i != HELIO_NAK_END; i = nak->entries[i].asked_after) {
-        helio_nak_entry *entry = &larger.entries[nak->entries[i].sequence & larger.mask];
+        helio_nak_entry *entry = entry_of(&larger, nak->entries[i].sequence);
         entry->is_open = false;
         open_request(&larger, entry, entry->asked_ns);
     }
     for (uint32_t place = 0; place < nak->heap_count; place++) {
         const uint64_t sequence = nak->entries[nak->heap[place]].sequence;
-        larger.heap[place] = (uint32_t)(sequence & larger.mask);
+        larger.heap[place] = (uint32_t)(sequence & larger.spread);
     }
     for (uint64_t i = nak->grace_first; i != nak->grace_end; i++) {
         larger.grace[i & larger.mask] = nak->grace[i & nak->mask];
@@ -180,6 +183,49 @@ int helio_nak_grow(helio_nak *nak, size_t capacity) {
     helio_nak_fini(nak);
     *nak = larger;
     return 0;
+}
+
+/* ---- spread ---- */
+
+static uint32_t index_within(const helio_nak *nak, uint32_t index, uint64_t spread) {
+    return index == HELIO_NAK_END ? index : (uint32_t)(nak->entries[index].sequence & spread);
+}
+
+/* Twice as many entries are used: the upper half is free. */
+static void double_spread(helio_nak *nak) {
+    const uint64_t spread = 2 * nak->spread + 1;
+    for (uint32_t place = 0; place < nak->heap_count; place++) {
+        nak->heap[place] = index_within(nak, nak->heap[place], spread);
+    }
+    for (uint32_t i = nak->asked_oldest, after; i != HELIO_NAK_END; i = after) {
+        helio_nak_entry *entry = &nak->entries[i];
+        after = entry->asked_after;
+        entry->asked_before = index_within(nak, entry->asked_before, spread);
+        entry->asked_after = index_within(nak, after, spread);
+    }
+    nak->asked_oldest = index_within(nak, nak->asked_oldest, spread);
+    nak->asked_newest = index_within(nak, nak->asked_newest, spread);
+    for (uint64_t i = 0; i <= nak->spread; i++) {
+        helio_nak_entry *entry = &nak->entries[i];
+        const uint64_t place = entry->sequence & spread;
+        if (entry->state != HELIO_NAK_NONE && place != i) {
+            nak->entries[place] = *entry;
+            entry->state = HELIO_NAK_NONE;
+        }
+    }
+    nak->spread = spread;
+}
+
+/* An entry for a sequence number that was found missing. */
+static helio_nak_entry *free_entry(helio_nak *nak, uint64_t sequence) {
+    if (nak->outstanding == 0) {
+        nak->spread = helio_min(nak->mask, HELIO_WINDOW_SPREAD_MIN - 1);
+    }
+    while (entry_of(nak, sequence)->state != HELIO_NAK_NONE && nak->spread < nak->mask) {
+        double_spread(nak);
+    }
+    assert(entry_of(nak, sequence)->state == HELIO_NAK_NONE);
+    return entry_of(nak, sequence);
 }
 
 /* ---- deadlines ---- */
@@ -306,8 +352,7 @@ static helio_nak_entry *grace_oldest(helio_nak *nak) {
 
 void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns) {
     for (uint64_t sequence = first; sequence < first + count; sequence++) {
-        helio_nak_entry *entry = entry_of(nak, sequence);
-        assert(entry->state == HELIO_NAK_NONE);
+        helio_nak_entry *entry = free_entry(nak, sequence);
         *entry = (helio_nak_entry){
             .sequence = sequence,
             .seen_ns = now_ns,

@@ -122,7 +122,7 @@ typedef struct helio_nak {
     int64_t near_away_until_ns;
     uint64_t near_given_up; /* sequence numbers asked of the source after the local repairer */
     helio_random random;
-    helio_nak_entry *entries; /* by sequence & mask */
+    helio_nak_entry *entries; /* by sequence & spread */
     uint32_t *heap;           /* indexes of entries, earliest due first */
     uint32_t heap_count;
     uint32_t asked_oldest, asked_newest; /* open requests in the order they were made, by entry */
@@ -130,6 +130,7 @@ typedef struct helio_nak {
     uint64_t grace_first;
     uint64_t grace_end;
     uint64_t mask;
+    uint64_t spread;         /* entries used now - 1: as few as keep those in use apart */
     uint64_t outstanding;    /* sequence numbers in any state */
     uint64_t ask_room;       /* requests permitted; set by the caller, at first no limit */
     uint64_t put_off;        /* sequence numbers put off now */
@@ -213,7 +214,7 @@ bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_roun
 int64_t helio_nak_next_deadline_ns(const helio_nak *nak);
 
 static inline helio_nak_state helio_nak_state_of(const helio_nak *nak, uint64_t sequence) {
-    const helio_nak_entry *entry = &nak->entries[sequence & nak->mask];
+    const helio_nak_entry *entry = &nak->entries[sequence & nak->spread];
     return entry->sequence == sequence ? (helio_nak_state)entry->state : HELIO_NAK_NONE;
 }
 

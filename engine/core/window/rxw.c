@@ -7,6 +7,8 @@
 #include <heliograph/errors.h>
 
 #include "base/bits.h"
+#include "base/math.h"
+#include "window/size.h"
 
 /* Packets that may have to be held while blocks are lent: two readings of a channel. */
 enum { RESERVE = 256 };
@@ -14,6 +16,7 @@ enum { RESERVE = 256 };
 /* Memory for `packets`; the window is empty. */
 static int take_memory(helio_rxw *rxw, size_t capacity) {
     rxw->mask = capacity - 1;
+    rxw->spread = helio_min(capacity, HELIO_WINDOW_SPREAD_MIN) - 1;
     rxw->free_count = rxw->aside_count = rxw->fresh_first = 0;
     rxw->data = helio_loan_allocate(capacity * rxw->stride);
     rxw->slots = calloc(capacity, sizeof *rxw->slots);
@@ -115,6 +118,7 @@ int helio_rxw_grow(helio_rxw *rxw, size_t capacity) {
     if (error) {
         return error;
     }
+    larger.spread = helio_max(larger.spread, rxw->spread);
     for (uint64_t i = rxw->trail; i <= rxw->lead; i++) {
         const helio_rxw_slot *from = helio_rxw_slot_of(rxw, i);
         helio_rxw_slot *to = helio_rxw_slot_of(&larger, i);
@@ -128,6 +132,32 @@ int helio_rxw_grow(helio_rxw *rxw, size_t capacity) {
     helio_rxw_fini(rxw);
     *rxw = larger;
     return 0;
+}
+
+/* ---- slots ---- */
+
+/* Twice as many slots are used: the upper half is free. */
+static void double_spread(helio_rxw *rxw) {
+    const uint64_t spread = 2 * rxw->spread + 1;
+    for (uint64_t i = rxw->trail; i <= rxw->lead; i++) {
+        helio_rxw_slot *from = helio_rxw_slot_of(rxw, i);
+        if ((i & spread) != (i & rxw->spread)) {
+            rxw->slots[i & spread] = *from;
+            from->state = HELIO_RXW_EMPTY;
+        }
+    }
+    rxw->spread = spread;
+}
+
+/* Slots for all up to `sequence`, which the window has room for.  Few are used while the window spans
+ * few packets: a rare gap would touch pages that nobody has touched yet, which takes microseconds. */
+static void spread_to(helio_rxw *rxw, uint64_t sequence) {
+    if (helio_rxw_is_empty(rxw)) {
+        rxw->spread = helio_min(rxw->mask, HELIO_WINDOW_SPREAD_MIN - 1);
+    }
+    while (sequence > rxw->trail && sequence - rxw->trail > rxw->spread) {
+        double_spread(rxw);
+    }
 }
 
 /* ---- the window ---- */
@@ -166,6 +196,7 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
     if (result == HELIO_RXW_OPENED_GAP) {
         helio_rxw_extend(rxw, sequence - 1);
     }
+    spread_to(rxw, sequence);
     if (sequence > rxw->lead) {
         rxw->lead = sequence;
     }
@@ -187,6 +218,7 @@ void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence) {
     }
     const uint64_t last_room = rxw->trail + rxw->mask;
     const uint64_t last = sequence < last_room ? sequence : last_room;
+    spread_to(rxw, last);
     while (rxw->lead < last) {
         rxw->lead++;
         helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->lead);
@@ -259,6 +291,9 @@ void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence) {
         rxw->lead = last_room; /* there was nothing but the trail before it */
     }
     const uint64_t last = rxw->trail - 1 < rxw->lead ? rxw->trail - 1 : rxw->lead;
+    while (rxw->lead - sequence > rxw->spread) {
+        double_spread(rxw);
+    }
     for (uint64_t i = sequence; i <= last; i++) {
         helio_rxw_slot *slot = helio_rxw_slot_of(rxw, i);
         slot->state = HELIO_RXW_WAITING;

@@ -82,7 +82,8 @@ typedef struct helio_rxw {
     size_t aside_count; /* blocks kept aside: the last ones of free_blocks */
     size_t fresh_first; /* block never used */
     helio_rxw_slot *slots;
-    uint64_t mask; /* capacity - 1 */
+    uint64_t mask;   /* capacity - 1 */
+    uint64_t spread; /* a number's slot is number & spread: those of trail to lead are apart */
     size_t stride;
     uint64_t trail;
     uint64_t lead;
@@ -107,7 +108,7 @@ static inline bool helio_rxw_is_empty(const helio_rxw *rxw) {
     return rxw->trail > rxw->lead;
 }
 static inline helio_rxw_slot *helio_rxw_slot_of(const helio_rxw *rxw, uint64_t sequence) {
-    return &rxw->slots[sequence & rxw->mask];
+    return &rxw->slots[sequence & rxw->spread];
 }
 
 /* Copies a packet in.  OPENED_GAP: the caller finds the gap between the lead it knew and

@@ -4,7 +4,11 @@
 
 #include "base/bits.h"
 
-enum { HELIO_WINDOW_PACKETS_MIN = 16 };
+enum {
+    HELIO_WINDOW_PACKETS_MIN = 16,
+    /* Tables by packet use so many places at first: they stay in memory and in the cache. */
+    HELIO_WINDOW_SPREAD_MIN = 64,
+};
 
 /* Packets of a window that is to hold `wanted`: a power of two, so that a number's place is a mask
  * away. */
