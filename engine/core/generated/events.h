@@ -115,7 +115,7 @@ typedef enum helio_event_id {
     X(SOCKET_BUFFER_SMALL, socket_buffer_small, 15, WARNING, "wanted_bytes,got_bytes", "The kernel granted a smaller socket buffer than the option socket_buffer requests.") \
     X(TOPIC_CONFLICT, topic_conflict, 16, ERROR, "", "Two topic names share one topic identifier on a stream.") \
     X(TOPIC_FOUND, topic_found, 22, INFO, "topics", "A stream announced a topic that matches a pattern, for instance of a message store. It is received from now on.") \
-    X(TOPIC_NOT_KEPT, topic_not_kept, 24, WARNING, "", "A store acknowledges a stream whose source waits for it, and does not keep one of its topics: to the source its messages are stable too. Once a stream. Name the topic to the store, or send it to another endpoint.") \
+    X(TOPIC_NOT_KEPT, topic_not_kept, 24, WARNING, "", "A store acknowledges a stream whose source waits for it, and does not keep one of the topics. To the source that topic is stable. Reported once a stream.") \
     X(TOPIC_REFUSED, topic_refused, 23, WARNING, "topics", "A stream announced a topic that matches a pattern, and it is not received: there are too many topics, or no memory. Reported once a second.") \
     X(STATE_REFUSED, state_refused, 21, WARNING, "reason,refused", "Unproven streams, receivers, connections or requests were refused or evicted because of a limit. Once per burst, with the total; reason is an index, from 0, into the reasons of instance.state_refused.") \
     X(CONNECTION_OPENED, connection_opened, 17, INFO, "", "A connection was established, or a reader or writer attached to a ring.") \
