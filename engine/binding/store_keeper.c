@@ -165,7 +165,7 @@ static PyObject *keeper_adopt(store_keeper *self, PyObject *unused) {
     return error ? store_raise(error) : PyLong_FromUnsignedLongLong(changes);
 }
 
-/* Of an error, `list` becomes NULL. */
+/* On an error, `list` becomes NULL. */
 static void add_found(void *context, const char *endpoint, const char *topic) {
     PyObject **list = context;
     PyObject *row = *list ? Py_BuildValue("(ss)", endpoint, topic) : NULL;

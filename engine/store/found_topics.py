@@ -46,7 +46,7 @@ class FoundTopics:
         return sorted(topic for where, topic in self._found if where == endpoint and fnmatchcase(topic, plain))
 
     def replace(self, found: Iterable[tuple[str, str]]) -> None:
-        """Write the file anew.
+        """Replace the contents of the file.
 
         Raises:
             OSError: It cannot be written. It is as before.

@@ -24,7 +24,7 @@ enum { OVERTAKEN_MAX = 3, OVERTAKE_STEPS = 64 };
 
 static int take_memory(helio_nak *nak, size_t capacity) {
     nak->mask = capacity - 1;
-    nak->spread = helio_min(capacity, HELIO_WINDOW_SPREAD_MIN) - 1;
+    nak->spread = helio_window_spread(nak->mask);
     nak->entries = calloc(capacity, sizeof *nak->entries);
     nak->heap = calloc(capacity, sizeof *nak->heap);
     nak->grace = calloc(capacity, sizeof *nak->grace);
@@ -219,7 +219,7 @@ static void double_spread(helio_nak *nak) {
 /* An entry for a sequence number that was found missing. */
 static helio_nak_entry *free_entry(helio_nak *nak, uint64_t sequence) {
     if (nak->outstanding == 0) {
-        nak->spread = helio_min(nak->mask, HELIO_WINDOW_SPREAD_MIN - 1);
+        nak->spread = helio_window_spread(nak->mask);
     }
     while (entry_of(nak, sequence)->state != HELIO_NAK_NONE && nak->spread < nak->mask) {
         double_spread(nak);

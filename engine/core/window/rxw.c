@@ -16,7 +16,7 @@ enum { RESERVE = 256 };
 /* Memory for `packets`; the window is empty. */
 static int take_memory(helio_rxw *rxw, size_t capacity) {
     rxw->mask = capacity - 1;
-    rxw->spread = helio_min(capacity, HELIO_WINDOW_SPREAD_MIN) - 1;
+    rxw->spread = helio_window_spread(rxw->mask);
     rxw->free_count = rxw->aside_count = rxw->fresh_first = 0;
     rxw->data = helio_loan_allocate(capacity * rxw->stride);
     rxw->slots = calloc(capacity, sizeof *rxw->slots);
@@ -153,7 +153,7 @@ static void double_spread(helio_rxw *rxw) {
  * few packets: a rare gap would touch pages that nobody has touched yet, which takes microseconds. */
 static void spread_to(helio_rxw *rxw, uint64_t sequence) {
     if (helio_rxw_is_empty(rxw)) {
-        rxw->spread = helio_min(rxw->mask, HELIO_WINDOW_SPREAD_MIN - 1);
+        rxw->spread = helio_window_spread(rxw->mask);
     }
     while (sequence > rxw->trail && sequence - rxw->trail > rxw->spread) {
         double_spread(rxw);

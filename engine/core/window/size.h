@@ -6,7 +6,7 @@
 
 enum {
     HELIO_WINDOW_PACKETS_MIN = 16,
-    /* Tables by packet use so many places at first: they stay in memory and in the cache. */
+    /* Entries of a table indexed by packet that are used at first: few pages, and in the cache. */
     HELIO_WINDOW_SPREAD_MIN = 64,
 };
 
@@ -15,6 +15,11 @@ enum {
 static inline uint64_t helio_window_packets(uint64_t wanted) {
     return helio_round_up_power_of_two(wanted < HELIO_WINDOW_PACKETS_MIN ? HELIO_WINDOW_PACKETS_MIN
                                                                          : wanted);
+}
+
+/* The index mask with which a table indexed by packet begins; `mask`: that of the whole table. */
+static inline uint64_t helio_window_spread(uint64_t mask) {
+    return mask < HELIO_WINDOW_SPREAD_MIN ? mask : HELIO_WINDOW_SPREAD_MIN - 1;
 }
 
 #endif
