@@ -35,6 +35,25 @@ static void who_is_alone_does_not_wait(void) {
     CHECK_EQUAL(helio_backoff_draw(&b, &random), 0);
 }
 
+static void who_is_answered_alone_does_not_wait_while_that_lasts(void) {
+    helio_backoff b = made(-1, 0, false);
+    helio_backoff_set_round_trip(&b, 50 * US);
+    helio_backoff_answered(&b, true);
+    CHECK_EQUAL(b.interval_ns, 0);
+    helio_backoff_advise(&b, 10 * MS);
+    helio_backoff_set_round_trip(&b, 30 * US);
+    CHECK_EQUAL(b.interval_ns, 0);
+    helio_backoff_answered(&b, false);
+    CHECK_EQUAL(b.interval_ns, 10 * MS);
+    b = made(-1, 20, false); /* who gave the size of the group knows more than the source */
+    helio_backoff_set_round_trip(&b, 50 * US);
+    helio_backoff_answered(&b, true);
+    CHECK_EQUAL(b.interval_ns, 300 * US);
+    b = made(100 * US, 0, false);
+    helio_backoff_answered(&b, true);
+    CHECK_EQUAL(b.interval_ns, 100 * US);
+}
+
 static void an_interval_that_was_given_is_kept(void) {
     helio_backoff b = made(100 * US, 10000, false);
     helio_backoff_set_round_trip(&b, 5 * MS);
@@ -131,6 +150,7 @@ static void repairs_without_duplicates_halve_the_advice(void) {
 int main(void) {
     RUN(the_interval_follows_the_round_trip);
     RUN(who_is_alone_does_not_wait);
+    RUN(who_is_answered_alone_does_not_wait_while_that_lasts);
     RUN(an_interval_that_was_given_is_kept);
     RUN(advice_is_followed_within_reason);
     RUN(few_receivers_draw_evenly_and_many_mostly_late);

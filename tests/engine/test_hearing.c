@@ -132,9 +132,25 @@ static void the_rest_of_a_list_goes_through_the_gate_again(void) {
     end();
 }
 
+/* Who only sends has nothing else to do in a poll. */
+static void a_poll_without_receivers_looks_once_a_microsecond(void) {
+    begin("linger=0");
+    for (int i = 0; i < 100; i++) {
+        CHECK(helio_instance_poll(instance) >= 0);
+        const unsigned looks = seen.looks;
+        const int64_t start_ns = helio_clock_read(&instance->clock).now_ns;
+        while (helio_clock_read(&instance->clock).now_ns < start_ns + 1500) {
+        }
+        CHECK(helio_instance_poll(instance) >= 0);
+        CHECK_EQUAL(seen.looks, looks + 1);
+    }
+    end();
+}
+
 int main(void) {
     RUN(a_request_is_answered_before_the_list_ends);
     RUN(a_short_list_is_sent_without_a_look);
     RUN(the_rest_of_a_list_goes_through_the_gate_again);
+    RUN(a_poll_without_receivers_looks_once_a_microsecond);
     return check_result();
 }

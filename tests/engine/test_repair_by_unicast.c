@@ -1,5 +1,6 @@
 /* Repairs for the only receiver of a group: they go to it by unicast. */
 #include "check.h"
+#include "receive/endpoint_parts.h"
 #include "wire/checksum.h"
 #include "wire/pgm.h"
 #include "world.h"
@@ -64,6 +65,7 @@ static void begin(unsigned count, bool takes_unicast) {
         helio_rx_endpoint_config config = world_receiver_config(100 + i);
         config.receiver = 100 + i;
         config.takes_unicast = takes_unicast;
+        config.nak_backoff_ns = -1; /* as measured */
         world_add_receiver(&w, &receivers[i], &config);
         helio_subscription *subscription;
         const helio_sink sink = {.on_messages = take_all};
@@ -151,6 +153,22 @@ static void the_third_repair_goes_to_the_group(void) {
     end();
 }
 
+static void who_is_answered_alone_asks_without_delay(void) {
+    begin(1, true);
+    const helio_rx_endpoint *endpoint = receivers[0].endpoint;
+    lose_one(0);
+    const helio_backoff *backoff = &endpoint->streams->nak.backoff;
+    CHECK(backoff->interval_ns > 0);
+    helio_rx_endpoint_set_aside(receivers[0].endpoint, true);
+    lose_one(0);
+    CHECK_EQUAL(backoff->interval_ns, 0);
+    helio_rx_endpoint_set_aside(receivers[0].endpoint, false); /* another receiver has come */
+    lose_one(0);
+    CHECK(backoff->interval_ns > 0);
+    CHECK_EQUAL(messages, 12);
+    end();
+}
+
 static void a_repair_by_unicast_from_another_address_is_refused(void) {
     begin(1, true);
     send_one();
@@ -185,6 +203,7 @@ int main(void) {
     RUN(repairs_go_to_the_group_when_there_are_two_receivers);
     RUN(repairs_go_to_the_group_unless_the_receiver_reads_its_own_socket);
     RUN(the_third_repair_goes_to_the_group);
+    RUN(who_is_answered_alone_asks_without_delay);
     RUN(a_repair_by_unicast_from_another_address_is_refused);
     return check_result();
 }

@@ -86,6 +86,30 @@ static void a_group_hears_the_stream_and_the_stream_hears_feedback(void) {
     udp->close(second);
 }
 
+static void what_comes_to_the_receiver_alone_is_known_to(void) {
+    const helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(17));
+    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(17));
+    helio_channel *rx = open_channel(&there);
+    helio_channel *tx = open_channel(&here);
+    helio_datagram datagram;
+    for (int round = 0; round < 2; round++) {
+        const helio_address alone = rx->local;
+        CHECK_EQUAL(udp->send(tx, &alone, "repair", 6, true), 0);
+        udp->flush(tx);
+        udp->tend(rx, (round + 1) * INT64_C(2000000)); /* it looks there once a millisecond */
+        CHECK_EQUAL(receive_all(rx, &datagram, 1), 1);
+        CHECK_EQUAL(datagram.length, 6);
+        CHECK(rx->is_aside);
+        CHECK_EQUAL(udp->send(tx, NULL, "data", 4, true), 0);
+        udp->flush(tx);
+        CHECK_EQUAL(receive_all(rx, &datagram, 1), 1);
+        CHECK_EQUAL(datagram.length, 4);
+        CHECK(!rx->is_aside);
+    }
+    udp->close(tx);
+    udp->close(rx);
+}
+
 static void upstream_hears_what_is_sent_to_the_encapsulation_port(void) {
     const helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(13));
     helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(13));
@@ -355,6 +379,7 @@ static void a_missing_multicast_route_names_the_option(void) {
 
 int main(void) {
     RUN(a_group_hears_the_stream_and_the_stream_hears_feedback);
+    RUN(what_comes_to_the_receiver_alone_is_known_to);
     RUN(upstream_hears_what_is_sent_to_the_encapsulation_port);
     RUN(upstream_shares_its_port_with_foreign_receivers_and_no_other_stream);
     RUN(a_receiver_speaks_to_its_group_one_hop_away_at_most);

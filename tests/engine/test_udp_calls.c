@@ -3,6 +3,8 @@
 #include "check.h"
 
 #include <errno.h>
+#include <linux/udp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -251,6 +253,52 @@ static void equal_packets_are_one_message_and_come_apart_again(void) {
     udp->close(rx);
 }
 
+static bool is_asked_to_join(const helio_channel *channel) {
+    int value = 0;
+    socklen_t bytes = sizeof value;
+    CHECK_EQUAL(getsockopt(channel->fds[0], IPPROTO_UDP, UDP_GRO, &value, &bytes), 0);
+    return value;
+}
+
+static void send_equal(helio_channel *tx, unsigned first, unsigned count) {
+    uint8_t packet[1000];
+    for (unsigned i = 0; i < count; i++) {
+        fill(packet, first + i, sizeof packet);
+        udp->send(tx, NULL, packet, sizeof packet, false);
+    }
+    udp->flush(tx);
+}
+
+static void thin_traffic_is_read_without_offload_and_lists_with_it(void) {
+    helio_channel *rx = open_channel(HELIO_CHANNEL_RECEIVE, 7, true);
+    helio_channel *tx = open_channel(HELIO_CHANNEL_TRANSMIT, 7, true);
+    size_t lengths[200];
+    for (unsigned i = 0; i < 200; i++) {
+        lengths[i] = 1000;
+    }
+    int64_t now_ns = 1;
+    for (unsigned round = 0; round < 3; round++) {
+        CHECK(is_asked_to_join(rx) == (round == 0));
+        send_equal(tx, 0, 200); /* joined or not, they come as they were sent */
+        expect(rx, 0, lengths, 200, HELIO_CHANNEL_BATCH);
+        CHECK(is_asked_to_join(rx));
+        for (unsigned i = 0; i < 100; i++, now_ns += 2000000) {
+            send_equal(tx, i, 1);
+            expect(rx, i, lengths, 1, HELIO_CHANNEL_BATCH);
+            if (i == 50) { /* what was joined before could not be told apart afterwards */
+                send_equal(tx, 0, 3);
+                udp->tend(rx, now_ns);
+                expect(rx, 0, lengths, 3, HELIO_CHANNEL_BATCH);
+            } else {
+                udp->tend(rx, now_ns);
+            }
+        }
+    }
+    CHECK(!is_asked_to_join(rx));
+    udp->close(tx);
+    udp->close(rx);
+}
+
 static void packets_of_any_lengths_keep_their_order(void) {
     helio_channel *rx_a = open_channel(HELIO_CHANNEL_RECEIVE, 3, true);
     helio_channel *rx_b = open_channel(HELIO_CHANNEL_RECEIVE, 4, false);
@@ -315,6 +363,7 @@ int main(void) {
     RUN(a_packet_sent_at_once_costs_one_call);
     RUN(calls_ask_for_more_as_they_come_back_full);
     RUN(equal_packets_are_one_message_and_come_apart_again);
+    RUN(thin_traffic_is_read_without_offload_and_lists_with_it);
     RUN(packets_of_any_lengths_keep_their_order);
     RUN(a_refused_offload_is_told_once_and_nothing_is_lost);
     return check_result();

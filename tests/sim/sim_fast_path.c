@@ -5,7 +5,8 @@
  * Each seed is PACKETS packets or more.  Two receivers get the same packets of one source at the same moments; one has no fast path.  In
  * calm times packets come as sent.  In rough times they are lost, doubled, late, damaged or forged,
  * and sinks are full.  After each packet both receivers have delivered and sent the same, have the
- * same statistics, histograms included, and the same deadline. */
+ * same statistics, histograms included, and the same deadline.  Of every second seed the source waits
+ * for acknowledgements. */
 #include <stdbool.h>
 
 #include "check.h"
@@ -55,6 +56,7 @@ static helio_tx_stream *source;
 static helio_tx_topic *topics[2];
 static helio_address source_address;
 static uint64_t packets_given;
+static bool has_acks; /* the source waits for them */
 
 static bool chance(uint64_t of_thousand) {
     return helio_random_below(&dice, 1000) < of_thousand;
@@ -102,7 +104,10 @@ static void on_loss(void *context, const helio_loss *loss) {
 }
 
 static void subscribe(twin *t, int which) {
-    const helio_sink sink = {.context = t, .on_messages = on_messages, .on_loss = on_loss};
+    const helio_sink sink = {.context = t,
+                             .on_messages = on_messages,
+                             .on_loss = on_loss,
+                             .ack = has_acks ? HELIO_SINK_ACK_AUTO : HELIO_SINK_ACK_NONE};
     CHECK_EQUAL(helio_rx_endpoint_subscribe(t->endpoint, which == 1 ? "b" : "a", &sink, now,
                                             &t->subscriptions[which]),
                 0);
@@ -126,6 +131,8 @@ static void begin_twin(twin *t, int level, bool no_fast_path) {
     config.receiver = 4711;
     config.window_packets = 64;
     config.nak_deadline_ns = 20 * HELIO_MILLISECOND;
+    config.ack_packets = 8;
+    config.ack_interval_ns = 100 * HELIO_MICROSECOND;
     CHECK_EQUAL(helio_rx_endpoint_create(&config, (helio_outlet){&t->up, carry}, t->stats,
                                          t->instance.record, &t->endpoint),
                 0);
@@ -144,6 +151,8 @@ static void begin_source(void) {
     config.window_packets = 64;
     config.first_sequence = 0xFFFFF000; /* soon wraps to 0 */
     config.report_interval_ns = 20 * HELIO_MILLISECOND;
+    config.acks = has_acks;
+    config.acks_missing = HELIO_ACKS_MISSING_DEGRADE;
     source_address = config.address;
     source_address.port = config.tsi.port;
     CHECK_EQUAL(helio_tx_stream_create(&config, (helio_outlet){&down, carry}, source_stats,
@@ -191,6 +200,12 @@ static void compare_stream(const helio_rx_stream *a, const helio_rx_stream *b) {
     SAME(rxw.source_trail);
     SAME(rxw.held);
     SAME(nak.outstanding);
+    SAME(acks.is_on);
+    SAME(acks.position);
+    SAME(acks.told);
+    SAME(acks.asked);
+    SAME(acks.sent);
+    SAME(acks.due_ns);
     SAME(delivery.full_sequence);
     SAME(delivery.first_sequence);
     SAME(delivery.is_complete);
@@ -358,7 +373,8 @@ static void change_subscription(void) {
     }
 }
 
-static void begin(int level, uint64_t seed) {
+static void begin(int level, uint64_t seed, bool with_acks) {
+    has_acks = with_acks;
     helio_random_init(&dice, seed);
     now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
     packets_given = late_count = down.count = 0;
@@ -376,7 +392,7 @@ static void end(void) {
 
 static void play(uint64_t seed) {
     static carrier sent;
-    begin(3, seed);
+    begin(3, seed, seed % 2);
     while (packets_given < PACKETS) {
         const bool is_rough = packets_given / PHASE % 2;
         const bool is_full = is_rough && chance(100);
@@ -414,8 +430,8 @@ static bool holds(uint64_t seed) {
 /* ---- which packets take the fast path ---- */
 
 /* The next packet of a source whose stream is in its steady state. */
-static carried begin_steady(void) {
-    begin(0, 1);
+static carried begin_steady(bool with_acks) {
+    begin(0, 1, with_acks);
     for (int i = 0; i < 20; i++) {
         CHECK_EQUAL(helio_tx_stream_append(source, topics[0], "12345678", 8, now.wall_ns, now), 0);
         helio_tx_stream_flush(source, now);
@@ -441,17 +457,22 @@ static uint64_t delivered(void) {
 }
 
 static void the_next_packet_of_a_steady_stream_takes_the_fast_path(void) {
-    const carried packet = begin_steady();
-    const uint64_t before = delivered();
-    CHECK(takes(&packet, &source_address));
-    CHECK_EQUAL(delivered(), before + 1);
-    CHECK(!takes(&packet, &source_address)); /* a duplicate now */
-    CHECK_EQUAL(delivered(), before + 1);
-    end();
+    for (int with_acks = 0; with_acks <= 1; with_acks++) {
+        const carried packet = begin_steady(with_acks);
+        const helio_rx_acks *acks = &fast.endpoint->streams->acks;
+        const uint64_t before = delivered(), position = acks->position;
+        CHECK_EQUAL(acks->is_on, with_acks);
+        CHECK(takes(&packet, &source_address));
+        CHECK_EQUAL(delivered(), before + 1);
+        CHECK_EQUAL(acks->position, position + (uint64_t)with_acks);
+        CHECK(!takes(&packet, &source_address)); /* a duplicate now */
+        CHECK_EQUAL(delivered(), before + 1);
+        end();
+    }
 }
 
 static void any_other_packet_is_left_to_the_general_path_untouched(void) {
-    const carried good = begin_steady();
+    const carried good = begin_steady(false);
     const uint64_t digest_before = fast.digest;
     helio_address other = source_address;
     other.port++;
@@ -484,7 +505,7 @@ static void any_other_packet_is_left_to_the_general_path_untouched(void) {
 }
 
 static void a_stream_with_a_missing_packet_takes_the_general_path(void) {
-    const carried missing = begin_steady();
+    const carried missing = begin_steady(false);
     down.count = 0;
     CHECK_EQUAL(helio_tx_stream_append(source, topics[0], "87654321", 8, now.wall_ns, now), 0);
     helio_tx_stream_flush(source, now);

@@ -115,6 +115,7 @@ typedef struct helio_channel {
     bool
         has_more; /* the last receive left off where more may wait, though it gave less than asked */
     bool waits;   /* receiving: what is not read makes the source wait, and is not lost */
+    bool is_aside; /* receiving from a group: what was read last was sent to this receiver alone */
     helio_channel_counters counters;
 } helio_channel;
 

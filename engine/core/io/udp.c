@@ -172,6 +172,7 @@ static int udp_send_now(helio_channel *channel, const void *packet, size_t lengt
 static inline size_t read_from(udp_channel *udp, int source, helio_datagram *datagrams,
                                size_t limit) {
     const bool was_full = helio_udp_in_read(&udp->in, &udp->sources[source]);
+    udp->base.is_aside = source == ASIDE;
     if (!helio_udp_in_has_more(&udp->in)) {
         udp->base.has_more = false;
         return 0;
@@ -226,6 +227,7 @@ static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, siz
         return receive_any(udp, datagrams, limit);
     }
     const size_t taken = helio_udp_in_read_lone(&udp->in, &udp->sources[DATA], datagrams);
+    channel->is_aside = false;
     channel->has_more = helio_udp_in_has_more(&udp->in);
     return taken;
 }
@@ -237,6 +239,9 @@ static void udp_tend(helio_channel *channel, int64_t now_ns) {
     }
     udp->tend_due_ns = now_ns + TEND_NS;
     helio_udp_in_count_drops(&udp->in, &udp->sources[DATA]);
+    if (!helio_udp_in_has_more(&udp->in)) {
+        helio_udp_in_tend(&udp->in);
+    }
     if (channel->fds[ASIDE] < 0) {
         return;
     }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/udp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,61 @@ enum {
     JOINED_BYTES = 65536, /* of one message of joined datagrams */
     STAGGER = 1536,       /* so that slots do not all begin in the same set of the cache */
     IP4_HEADER_MAX = 60,
+    THIN = 16, /* calls of tend without two datagrams at once */
 };
+
+/* ---- joined datagrams, and what comes beside the data ---- */
+
+static void set_control(helio_udp_in *in) {
+    in->prepared = 0;
+    in->has_control = in->is_joining || in->is_stamped;
+    for (size_t i = 0; i < HELIO_UDP_SLOTS && !in->has_control; i++) {
+        in->messages[i].msg_hdr.msg_control = NULL; /* nothing old is read from it later */
+        in->messages[i].msg_hdr.msg_controllen = 0;
+    }
+}
+
+static bool ask_to_join(helio_udp_in *in, bool on) {
+    const int value = on;
+    if (setsockopt(in->data, IPPROTO_UDP, UDP_GRO, &value, sizeof value) != 0) {
+        return false;
+    }
+    in->is_joining = on;
+    return true;
+}
+
+static void see_several(helio_udp_in *in) {
+    in->thin_for = 0;
+    if (in->has_gro && !in->is_joining && ask_to_join(in, true)) {
+        set_control(in);
+    }
+}
+
+static bool is_readable(int fd) {
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    return poll(&ready, 1, 0) != 0;
+}
+
+void helio_udp_in_tend(helio_udp_in *in) {
+    if (!in->is_joining || in->thin_for++ < THIN || !ask_to_join(in, false)) {
+        return;
+    }
+    /* Joined datagrams that came before could not be told apart: none may have. */
+    if (is_readable(in->data) && ask_to_join(in, true)) {
+        return;
+    }
+    in->sees_joined = false;
+    set_control(in);
+}
 
 /* ---- life ---- */
 
-static bool start_gro(const helio_channel_config *config, int socket) {
-    const int on = 1;
+static bool start_gro(helio_udp_in *in) {
+    const helio_channel_config *config = in->config;
     if (!config->gro || config->raw || config->role != HELIO_CHANNEL_RECEIVE) {
         return false;
     }
-    if (setsockopt(socket, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0) {
+    if (ask_to_join(in, true)) {
         return true;
     }
     char why[128];
@@ -40,8 +86,10 @@ static bool start_gro(const helio_channel_config *config, int socket) {
 int helio_udp_in_init(helio_udp_in *in, int data) {
     const helio_channel_config *config = in->config;
     helio_random_init(&in->random, config->seed);
-    in->has_gro = start_gro(config, data);
-    in->has_control = in->has_gro || config->kernel_stamps;
+    in->data = data;
+    in->has_gro = start_gro(in);
+    in->is_stamped = config->kernel_stamps;
+    set_control(in);
     in->filters = config->raw || config->inject_loss > 0;
     in->longest = config->packet_bytes;
     /* One byte more than is allowed, so that one too long is seen to be.  Memory never written
@@ -62,12 +110,8 @@ int helio_udp_in_init(helio_udp_in *in, int data) {
 }
 
 void helio_udp_in_stamp(helio_udp_in *in, bool on) {
-    in->prepared = 0;
-    in->has_control = in->has_gro || on;
-    for (size_t i = 0; i < HELIO_UDP_SLOTS && !in->has_control; i++) {
-        in->messages[i].msg_hdr.msg_control = NULL; /* nothing old is read from it later */
-        in->messages[i].msg_hdr.msg_controllen = 0;
-    }
+    in->is_stamped = on;
+    set_control(in);
 }
 
 void helio_udp_in_fini(helio_udp_in *in) {
@@ -119,6 +163,9 @@ bool helio_udp_in_read(helio_udp_in *in, helio_udp_source *source) {
     }
     in->prepared = 0;
     in->port = source->port;
+    if (in->count > 1) {
+        see_several(in);
+    }
     if (in->count < ask) {
         source->ask = in->count > 1 ? ask : 1;
         return false;
@@ -208,6 +255,7 @@ static inline __attribute__((always_inline)) size_t take_slot(helio_udp_in *in,
         in->sees_joined = segment > 0;
     }
     if (segment && segment < length) {
+        in->thin_for = 0;
         return take_joined(in, length, segment, datagrams, limit);
     }
     /* Nearly all are alone in their slot: made in their place, without a copy. */

@@ -3,8 +3,9 @@
  * How many datagrams one system call asks for follows the traffic: one while it is thin, so that a
  * lone datagram costs one call and the kernel does not look for a second in vain, more as calls
  * come back full.  With generic receive offload (GRO) the kernel may hand over several datagrams of
- * one sender as one; they are taken apart here.  What was read and does not fit the caller's
- * array waits for the next call, in the same memory. */
+ * one sender as one; they are taken apart here.  It says so in control data, which make each call
+ * dearer: while the traffic is thin, the kernel is not asked to join any.  What was read and does
+ * not fit the caller's array waits for the next call, in the same memory. */
 #ifndef HELIO_IO_UDP_IN_H
 #define HELIO_IO_UDP_IN_H
 
@@ -36,10 +37,14 @@ typedef struct helio_udp_in {
     const helio_channel_config *config;
     helio_channel_counters *counters;
     helio_random random; /* of inject_loss */
-    bool has_gro;
-    bool has_control; /* some message may come with more than its data */
-    bool sees_joined; /* the kernel does join datagrams */
-    bool filters;     /* not every datagram is given out */
+    int data;            /* the socket whose datagrams may be joined */
+    bool has_gro;        /* the kernel can join them */
+    bool is_joining;     /* and is asked to */
+    bool is_stamped;     /* each message comes with the kernel's stamp */
+    bool has_control;    /* either: some message may come with more than its data */
+    bool sees_joined;    /* the kernel does join datagrams */
+    unsigned thin_for;   /* calls of tend since several datagrams came at once */
+    bool filters;        /* not every datagram is given out */
     size_t longest; /* bytes of a packet; a longer one is given out with one byte more than this */
     size_t slot_bytes;
     uint8_t *memory;
@@ -79,6 +84,10 @@ size_t helio_udp_in_read_lone(helio_udp_in *in, helio_udp_source *source, helio_
 
 /* The data socket gives kernel stamps from now on, or none. */
 void helio_udp_in_stamp(helio_udp_in *in, bool on);
+
+/* To be called each millisecond or so, when nothing read before waits: the kernel is no longer asked
+ * to join datagrams of thin traffic. */
+void helio_udp_in_tend(helio_udp_in *in);
 
 /* Counts what the kernel has dropped since the last time. */
 void helio_udp_in_count_drops(helio_udp_in *in, helio_udp_source *source);

@@ -5,9 +5,8 @@
 
 #include <heliograph/errors.h>
 
+#include "receive/chunk.h"
 #include "receive/delivery_topic.h"
-
-enum { CHUNK = HELIO_DELIVERY_CHUNK };
 
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, helio_rxw *window,
                         const helio_tsi *tsi, bool is_complete) {
@@ -186,28 +185,15 @@ bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic,
 
 /* ---- batches of messages ---- */
 
-uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        bytes += messages[i].length;
-    }
-    return bytes;
-}
-
-size_t helio_delivery_give(const helio_delivery *delivery, const helio_delivery_topic *topic,
-                           helio_message *messages, size_t count, const helio_rxw_packet *packet) {
-    for (size_t i = 0; i < count; i++) {
-        messages[i].stream = topic->stream;
-    }
-    return helio_delivery_hand_over(delivery, topic, messages, count, packet);
-}
-
-/* Gives messages of a batch and keeps account of them; returns how many were taken. */
-static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
-                        helio_message *messages, size_t count, bool in_turn,
-                        const helio_rxw_packet *packet, helio_moment moment) {
+/* Gives `count` messages of a chunk, from number `first` on, and keeps account of them; returns how
+ * many were taken. */
+static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic, helio_chunk *chunk,
+                        uint64_t first, size_t count, bool in_turn, const helio_rxw_packet *packet,
+                        helio_moment moment) {
+    const helio_message *messages = chunk->messages + (first - chunk->messages->number);
+    helio_chunk_set_stream(chunk, topic->stream);
     helio_delivery_begin_measuring(delivery, topic, moment);
-    size_t taken = helio_delivery_give(delivery, topic, messages, count, packet);
+    size_t taken = helio_delivery_hand_over(delivery, topic, messages, count, packet);
     if (taken < count && !in_turn && packet->lasts) { /* they are not to wait for their turn */
         const helio_sink *sink = &topic->subscription->sink;
         taken += sink->on_messages(sink->context, messages + taken, count - taken);
@@ -219,17 +205,16 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
             topic->ahead_count += taken;
         }
-        const uint64_t bytes = helio_delivery_bytes_of(messages, taken);
+        const uint64_t bytes = helio_chunk_bytes_of(chunk, messages, taken);
         helio_delivery_count(delivery, topic, messages, taken, bytes, 0, packet, moment);
     }
     return taken;
 }
 
 /* Offers one topic those messages it has not had.  False: its sink has no room for all. */
-static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
-                          helio_message *messages, size_t count, const helio_rxw_packet *packet,
-                          helio_moment moment) {
-    const uint64_t first = messages[0].number, end = first + count;
+static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic, helio_chunk *chunk,
+                          const helio_rxw_packet *packet, helio_moment moment) {
+    const uint64_t end = chunk->messages->number + chunk->count;
     while (topic->expected < end) {
         uint64_t stop = end;
         if (topic->ahead.count > 0) {
@@ -241,8 +226,8 @@ static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
             }
         }
         const size_t wanted = (size_t)(stop - topic->expected);
-        if (hand_over(delivery, topic, messages + (topic->expected - first), wanted, true, packet,
-                      moment) < wanted) {
+        if (hand_over(delivery, topic, chunk, topic->expected, wanted, true, packet, moment) <
+            wanted) {
             return false;
         }
     }
@@ -252,10 +237,10 @@ static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
     return true;
 }
 
-static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
-                  size_t count, const helio_rxw_packet *packet, helio_moment moment) {
+static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_chunk *chunk,
+                  const helio_rxw_packet *packet, helio_moment moment) {
     const uint64_t before = topic->expected;
-    const bool is_whole = offer_in_turn(delivery, topic, messages, count, packet, moment);
+    const bool is_whole = offer_in_turn(delivery, topic, chunk, packet, moment);
     if (topic->unacked.batches && topic->expected > before) {
         helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
     }
@@ -273,24 +258,13 @@ typedef struct batch_reader {
     size_t left;     /* messages */
 } batch_reader;
 
-/* Reads up to CHUNK messages; 0: the batch is damaged. */
-static size_t read_chunk(batch_reader *reader, const helio_message *form, helio_message *messages) {
-    const size_t count = reader->left < CHUNK ? reader->left : CHUNK;
-    for (size_t i = 0; i < count; i++) {
-        helio_tsdu_message message;
-        if (!helio_tsdu_next_message(&reader->at, reader->end, &message)) {
-            return 0;
-        }
-        messages[i] = *form;
-        messages[i].data = message.body;
-        messages[i].length = message.bytes;
-        messages[i].number = reader->number++;
-    }
+/* Reads the next messages; false: the batch is damaged. */
+static bool read_chunk(batch_reader *reader, const helio_message_form *form, helio_chunk *chunk) {
+    const size_t count = reader->left < HELIO_CHUNK_MAX ? reader->left : HELIO_CHUNK_MAX;
+    reader->at = helio_chunk_read(chunk, reader->at, reader->end, reader->number, count, form);
+    reader->number += count;
     reader->left -= count;
-    if (reader->left == 0 && reader->at != reader->end) {
-        return 0;
-    }
-    return count;
+    return reader->at && (reader->left > 0 || reader->at == reader->end);
 }
 
 static bool is_whole(batch_reader reader) {
@@ -303,13 +277,14 @@ static bool is_whole(batch_reader reader) {
     return reader.at == reader.end;
 }
 
-/* What all messages of a batch have in common. */
-static helio_message form_of(helio_delivery *delivery, const helio_tsdu_header *header,
-                             const helio_rxw_packet *packet) {
+/* What all messages of a batch have in common.  The stream's number is that of the first topic;
+ * seldom are there more. */
+static helio_message_form form_of(helio_delivery *delivery, const helio_delivery_topic *topics,
+                                  const helio_tsdu_header *header, const helio_rxw_packet *packet) {
     helio_delivery_learn_times(delivery, header);
-    return (helio_message){
-        .submit_ns = header->submit_ns,
-        .receive_ns = packet->receive_ns,
+    return (helio_message_form){
+        .times = {header->submit_ns, packet->receive_ns},
+        .stream = topics->stream,
         .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
     };
 }
@@ -323,15 +298,14 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                            header->count};
     /* A batch of one chunk is found damaged before anything of it is delivered; a larger one is
      * looked through first. */
-    if (reader.left > CHUNK && !is_whole(reader)) {
+    if (reader.left > HELIO_CHUNK_MAX && !is_whole(reader)) {
         return HELIO_DELIVERY_DAMAGED;
     }
-    const helio_message form = form_of(delivery, header, packet);
-    helio_message messages[CHUNK];
+    const helio_message_form form = form_of(delivery, topics, header, packet);
+    helio_chunk chunk;
     bool is_first = true;
     while (reader.left > 0) {
-        const size_t count = read_chunk(&reader, &form, messages);
-        if (count == 0) {
+        if (!read_chunk(&reader, &form, &chunk)) {
             return HELIO_DELIVERY_DAMAGED;
         }
         bool is_full = false;
@@ -346,7 +320,7 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                     return HELIO_DELIVERY_FULL;
                 }
             }
-            is_full |= !offer(delivery, topic, messages, count, packet, moment);
+            is_full |= !offer(delivery, topic, &chunk, packet, moment);
         }
         if (is_full) {
             return HELIO_DELIVERY_FULL;
@@ -381,14 +355,13 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
     if (!topics || !is_whole(reader)) {
         return; /* what it is will be told in its turn */
     }
-    const helio_message form = form_of(delivery, &header, packet);
-    helio_message messages[CHUNK];
-    while (reader.left > 0) {
-        const uint64_t first = reader.number;
-        const size_t count = read_chunk(&reader, &form, messages);
+    const helio_message_form form = form_of(delivery, topics, &header, packet);
+    helio_chunk chunk;
+    while (reader.left > 0 && read_chunk(&reader, &form, &chunk)) {
+        const uint64_t first = chunk.messages->number;
         for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
-            if (takes_ahead(delivery, topic, &header, first, count)) {
-                hand_over(delivery, topic, messages, count, false, packet, moment);
+            if (takes_ahead(delivery, topic, &header, first, chunk.count)) {
+                hand_over(delivery, topic, &chunk, first, chunk.count, false, packet, moment);
             }
         }
     }

@@ -35,7 +35,8 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
             continue; /* it has had it */
         }
         helio_delivery_begin_measuring(delivery, topic, moment);
-        if (helio_delivery_give(delivery, topic, &message, 1, packet) == 0) {
+        message.stream = topic->stream;
+        if (helio_delivery_hand_over(delivery, topic, &message, 1, packet) == 0) {
             is_full = true;
             continue;
         }

@@ -7,8 +7,7 @@
 #include "receive/delivery.h"
 
 enum {
-    HELIO_DELIVERY_RAW_ID = 0,  /* the topic of all packets of a raw endpoint */
-    HELIO_DELIVERY_CHUNK = 128, /* messages handed over at once */
+    HELIO_DELIVERY_RAW_ID = 0, /* the topic of all packets of a raw endpoint */
 };
 
 struct helio_delivery_topic {
@@ -95,7 +94,7 @@ static inline void helio_delivery_learn_times(helio_delivery *delivery,
 static inline bool helio_delivery_lets_wait(const helio_delivery *delivery) {
     return delivery->window->loan->is_short && helio_rxw_may_lend(delivery->window);
 }
-/* Passes messages, which have the stream's number, to the topic's sink; returns how many it
+/* Passes messages of a packet, which have the stream's number, to the topic's sink; returns how many it
  * took. */
 static inline size_t helio_delivery_hand_over(const helio_delivery *delivery,
                                               const helio_delivery_topic *topic,
@@ -110,11 +109,6 @@ static inline size_t helio_delivery_hand_over(const helio_delivery *delivery,
                ? taken
                : taken + sink->on_messages(sink->context, messages + taken, count - taken);
 }
-/* Passes messages of a packet to the topic's sink; returns how many it took. */
-size_t helio_delivery_give(const helio_delivery *delivery, const helio_delivery_topic *topic,
-                           helio_message *messages, size_t count, const helio_rxw_packet *packet);
-/* Bytes of messages. */
-uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count);
 /* The topics with this identifier; NULL: none. */
 static inline helio_delivery_topic *helio_delivery_find(helio_delivery *delivery, uint64_t id) {
     if (!delivery->recent || delivery->recent_id != id) {

@@ -308,6 +308,10 @@ void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns) {
     endpoint->shared.kernel_ns = kernel_ns;
 }
 
+void helio_rx_endpoint_set_aside(helio_rx_endpoint *endpoint, bool is_aside) {
+    endpoint->shared.is_aside = is_aside;
+}
+
 /* ---- replays ---- */
 
 int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,

@@ -144,6 +144,8 @@ void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_moment moment);
 /* Wall clock time at which the kernel received the next datagrams; 0: not known.  For
  * statistics. */
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
+/* Whether the next datagrams were sent to this receiver alone, not to the group. */
+void helio_rx_endpoint_set_aside(helio_rx_endpoint *endpoint, bool is_aside);
 
 /* Requests messages `first` to `last` of a topic of a tracked stream again and passes them to the
  * sink (replay.h).  The caller must end the replay in any case.  Errors: STATE (the stream is not

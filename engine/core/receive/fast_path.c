@@ -1,20 +1,17 @@
 #include "receive/fast_path.h"
 
-#include <string.h>
-
+#include "receive/chunk.h"
 #include "receive/control.h"
 #include "receive/delivery_topic.h"
 #include "receive/endpoint_parts.h"
 #include "receive/passing.h"
 #include "wire/pgm.h"
-#include "wire/tsdu.h"
 
 /* A batch that the fast path takes. */
 typedef struct batch {
     helio_delivery_topic *topic;
     helio_tsdu_header header;
-    uint64_t bytes; /* of the messages */
-    helio_message messages[HELIO_DELIVERY_CHUNK];
+    helio_chunk chunk;
 } batch;
 
 /* The endpoint's only concern with data is this one stream.  Here and below, what is nearly never so is
@@ -22,8 +19,7 @@ typedef struct batch {
 static bool is_common_stream(const helio_rx_endpoint *endpoint, const helio_rx_stream *stream) {
     const bool has_state = endpoint->shared.config.no_fast_path | stream->is_blocked |
                            stream->is_waiting | stream->is_pacing | stream->has_end |
-                           stream->acks.is_on | stream->credit.is_awaited |
-                           stream->reports.is_acker;
+                           stream->credit.is_awaited | stream->reports.is_acker;
     const uint64_t has_work = (uintptr_t)endpoint->replays | stream->nak.outstanding |
                               (uint64_t)(stream->polled.due_ns ^ HELIO_NEVER) |
                               stream->reports.progress | (uintptr_t)stream->unproven.host |
@@ -49,87 +45,23 @@ static bool is_common_packet(const helio_rx_stream *stream, const helio_pgm_plai
            from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
 }
 
-/* What the messages of a batch have in common: the last members of each, as they lie there. */
-typedef struct alike {
-    int64_t times __attribute__((vector_size(16))); /* submit_ns, receive_ns */
-    uint64_t stream_and_flags;
-} alike;
-
-static inline alike alike_of(const batch *of, int64_t receive_ns) {
-    const uint32_t stream_and_flags[] = {of->topic->stream, 0};
-    alike form = {.times = {of->header.submit_ns, receive_ns}};
-    memcpy(&form.stream_and_flags, stream_and_flags, sizeof stream_and_flags);
-    return form;
-}
-
-/* Two stores for four members: this is done for each message. */
-static inline void put_message(helio_message *to, const uint8_t *body, size_t bytes,
-                               uint64_t number, alike form) {
-    to->data = body;
-    to->length = bytes;
-    to->number = number;
-    memcpy((uint8_t *)to + offsetof(helio_message, submit_ns), &form.times, sizeof form.times);
-    memcpy((uint8_t *)to + offsetof(helio_message, stream), &form.stream_and_flags,
-           sizeof form.stream_and_flags);
-}
-
-/* Reads the only message; false: it is damaged. */
-static inline bool read_lone(const uint8_t *at, const uint8_t *end, int64_t receive_ns,
-                             batch *out) {
+/* Reads the messages; false: one is damaged.  The only message of a batch is read without a call. */
+static inline bool read_messages(const uint8_t *at, const uint8_t *end, int64_t receive_ns,
+                                 batch *out) {
+    const helio_tsdu_header *header = &out->header;
+    const helio_message_form form = {.times = {header->submit_ns, receive_ns},
+                                     .stream = out->topic->stream};
+    helio_chunk *chunk = &out->chunk;
+    if (header->count > 1) {
+        return helio_chunk_read(chunk, at, end, header->first_message, header->count, &form) == end;
+    }
     helio_tsdu_message read;
     if (!helio_tsdu_next_message(&at, end, &read)) {
         return false;
     }
-    const alike form = alike_of(out, receive_ns);
-    put_message(out->messages, read.body, read.bytes, out->header.first_message, form);
-    out->bytes = read.bytes;
-    return at == end;
-}
-
-static inline uint16_t head_at(const uint8_t *at) {
-    uint16_t head;
-    memcpy(&head, at, sizeof head);
-    return head;
-}
-
-/* Reads messages; false: one is damaged.  Those after a message with a plain header that have the same
- * header are as long: that they end before `end` is asked once for all of them.  Not inlined: the
- * loop then has registers enough. */
-__attribute__((noinline)) static bool read_messages(const uint8_t *at, const uint8_t *end,
-                                                    int64_t receive_ns, batch *out) {
-    const alike form = alike_of(out, receive_ns);
-    uint64_t number = out->header.first_message, bytes = 0;
-    const uint64_t after = number + out->header.count;
-    helio_message *message = out->messages;
-    while (number < after) {
-        const uint8_t *from = at;
-        helio_tsdu_message read;
-        if (!helio_tsdu_next_message(&at, end, &read)) {
-            return false;
-        }
-        bytes += read.bytes;
-        put_message(message++, read.body, read.bytes, number++, form);
-        const size_t step = HELIO_TSDU_MESSAGE_HEADER + read.bytes, left = (size_t)(end - at);
-        const uint16_t head = head_at(from);
-        if (read.body != from + HELIO_TSDU_MESSAGE_HEADER || left < step || head_at(at) != head) {
-            continue;
-        }
-        const uint64_t first = number, fitting = left / step;
-        const uint64_t stop = fitting < after - number ? number + fitting : after, last = stop - 1;
-        /* Two at a time: a third less to do for each. */
-        for (; number < last && head_at(at) == head && head_at(at + step) == head;
-             at += 2 * step, message += 2, number += 2) {
-            const uint8_t *body = at + HELIO_TSDU_MESSAGE_HEADER;
-            put_message(message, body, read.bytes, number, form);
-            put_message(message + 1, body + step, read.bytes, number + 1, form);
-        }
-        if (number < stop && head_at(at) == head) {
-            put_message(message++, at + HELIO_TSDU_MESSAGE_HEADER, read.bytes, number++, form);
-            at += step;
-        }
-        bytes += (number - first) * read.bytes;
-    }
-    out->bytes = bytes;
+    helio_message_put(chunk->messages, read.body, read.bytes, header->first_message, &form);
+    chunk->count = 1;
+    chunk->bytes = read.bytes;
     return at == end;
 }
 
@@ -144,7 +76,7 @@ static inline bool read_header(const uint8_t *tsdu, size_t bytes, helio_tsdu_hea
 static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t bytes,
                        int64_t receive_ns, batch *out) {
     helio_tsdu_header *header = &out->header;
-    if (!read_header(tsdu, bytes, header) || header->count > HELIO_DELIVERY_CHUNK) {
+    if (!read_header(tsdu, bytes, header) || header->count > HELIO_CHUNK_MAX) {
         return false;
     }
     helio_delivery_topic *topic = helio_delivery_find(delivery, header->topic_id);
@@ -155,26 +87,23 @@ static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t byt
         return false;
     }
     out->topic = topic;
-    const uint8_t *at = tsdu + header->header_bytes, *end = tsdu + bytes;
-    return header->count == 1 ? read_lone(at, end, receive_ns, out)
-                              : read_messages(at, end, receive_ns, out);
+    return read_messages(tsdu + header->header_bytes, tsdu + bytes, receive_ns, out);
 }
 
 /* Hands the messages over and counts those taken.  False: the sink had no room for all. */
 static bool deliver(helio_delivery *delivery, const batch *batch, const helio_rxw_packet *packet,
                     helio_moment moment) {
     helio_delivery_topic *topic = batch->topic;
-    const size_t count = batch->header.count;
+    const helio_chunk *chunk = &batch->chunk;
+    const helio_message *messages = chunk->messages;
     helio_delivery_begin_measuring(delivery, topic, moment);
-    const size_t taken = helio_delivery_hand_over(delivery, topic, batch->messages, count, packet);
-    const bool is_whole = taken == count;
+    const size_t taken = helio_delivery_hand_over(delivery, topic, messages, chunk->count, packet);
     topic->expected += taken;
     if (taken > 0) {
-        const uint64_t bytes =
-            is_whole ? batch->bytes : helio_delivery_bytes_of(batch->messages, taken);
-        helio_delivery_count(delivery, topic, batch->messages, taken, bytes, 0, packet, moment);
+        const uint64_t bytes = helio_chunk_bytes_of(chunk, messages, taken);
+        helio_delivery_count(delivery, topic, messages, taken, bytes, 0, packet, moment);
     }
-    return is_whole;
+    return taken == chunk->count;
 }
 
 /* Reads a datagram; nothing changes.  False: the general path takes it. */
@@ -187,6 +116,15 @@ static bool read_common(const helio_rx_endpoint *endpoint, const void *datagram,
            helio_pgm_read_plain(datagram, length, plain) && is_common_packet(stream, plain, from) &&
            helio_pgm_has_right_sum(datagram, length, endpoint->shared.config.has_checksums) &&
            read_batch(&stream->delivery, plain->tsdu, plain->tsdu_bytes, receive_ns, out);
+}
+
+/* Of all deadlines of the stream, only that of an acknowledgement may have come nearer. */
+static void acknowledge(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_moment moment) {
+    const int64_t due_ns = stream->acks.due_ns;
+    helio_rx_advance_acks(stream, moment);
+    if (stream->acks.due_ns != due_ns) {
+        helio_rx_endpoint_set_deadline(endpoint, stream);
+    }
 }
 
 bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
@@ -221,6 +159,9 @@ bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_
     } else {
         delivery->full_sequence = sequence;
         helio_rx_hold_rest(stream, sequence, &packet, length, moment);
+    }
+    if (stream->acks.is_on) {
+        acknowledge(endpoint, stream, moment);
     }
     helio_set(&helio_rx_stats(stream)->last_activity, (uint64_t)moment.wall_ns);
     return true;

@@ -96,13 +96,17 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
     helio_stats_end(stats);
 }
 
-/* A packet has left the window and was passed on. */
-static void account_passed(helio_rx_stream *stream) {
+/* Packets that have left the window were passed on; afterwards it is accounted for. */
+static void account_passed(helio_rx_stream *stream, uint64_t *packets) {
+    if (*packets == 0) {
+        return;
+    }
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_count(&stats->packets_delivered, 1);
+    helio_count(&stats->packets_delivered, *packets);
     helio_rx_show_window(stream);
     helio_stats_end(stats);
+    *packets = 0;
 }
 
 /* Bursts by length: 1, 2 to 3, 4 to 7, ..., 128 and more; the cells follow each other. */
@@ -330,14 +334,17 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
         return;
     }
     lost_run run = {0};
+    uint64_t passed = 0; /* and not accounted for */
     bool is_stuck = false;
     while (!is_stuck) {
         if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
+            account_passed(stream, &passed);
             skip_to(stream, &run, rxw->source_trail, HELIO_LOST_WINDOW_ADVANCED, moment);
         }
         /* What the source has dropped is skipped at once when the window is empty, not walked
          * through. */
         if (rxw->known > rxw->lead && rxw->lead + 1 >= rxw->source_trail) {
+            account_passed(stream, &passed);
             helio_rx_extend(stream, rxw->known, moment.now_ns);
         }
         if (helio_rxw_is_empty(rxw)) {
@@ -347,17 +354,20 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
         helio_rx_shares one = {{0}};
         switch ((helio_rxw_state)slot->state) {
         case HELIO_RXW_LOST:
+            account_passed(stream, &passed);
             one.of[slot->place] = 1;
             add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, &one, moment);
             helio_rxw_pop(rxw);
             break;
         case HELIO_RXW_HELD:
-            report_lost(stream, &run, moment);
+            if (run.count > 0) {
+                report_lost(stream, &run, moment);
+            }
             helio_rxw_offer(rxw);
             is_stuck = !pass(stream, rxw->trail, &slot->packet, moment);
             if (!is_stuck) {
                 helio_rxw_pop(rxw);
-                account_passed(stream);
+                passed++;
             }
             break;
         case HELIO_RXW_WAITING:
@@ -365,6 +375,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
             is_stuck = true;
         }
     }
+    account_passed(stream, &passed);
     report_lost(stream, &run, moment);
     if (stream->newest < rxw->trail - 1) {
         stream->newest = rxw->trail - 1;

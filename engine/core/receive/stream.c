@@ -314,6 +314,15 @@ static bool is_in_order(const helio_rx_stream *stream) {
     return rxw->trail > rxw->known && stream->nak.outstanding == 0;
 }
 
+/* A source that answers by unicast knows no other receiver.  RFC 3208 delays a NAK only so that
+ * somebody else's may replace it. */
+static void learn_company(helio_rx_stream *stream, uint8_t type) {
+    const bool is_answer = type == HELIO_PGM_TYPE_RDATA || type == HELIO_PGM_TYPE_NCF;
+    if (is_answer && stream->shared->is_group) {
+        helio_backoff_answered(&stream->nak.backoff, stream->shared->is_aside);
+    }
+}
+
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_moment moment) {
@@ -330,6 +339,7 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     }
     if (is_of_source) {
         stream->budget.heard_bytes += bytes;
+        learn_company(stream, packet->type);
     }
     if (is_near) {
         helio_rx_near_on_packet(stream, packet, bytes, receive_ns, moment);

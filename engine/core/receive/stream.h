@@ -75,6 +75,7 @@ typedef struct helio_rx_shared {
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
     helio_burst naks_unanswered;    /* requests that wait for a source that has answered none */
     int64_t kernel_ns; /* wall clock time the kernel received this packet; 0: not known */
+    bool is_aside;     /* this packet was sent to this receiver alone, not to the group */
 } helio_rx_shared;
 
 typedef enum helio_rx_stream_state {

@@ -27,6 +27,11 @@ static void settle(helio_backoff *backoff) {
         backoff->group_size = 1;
         return;
     }
+    if (backoff->is_answered_alone && config->group_size <= 1) {
+        backoff->interval_ns = 0;
+        backoff->group_size = 1;
+        return;
+    }
     const int64_t own_ns = interval_of(backoff->group_size, backoff->round_trip_ns);
     int64_t wanted_ns = helio_max(backoff->advised_ns, own_ns);
     if (backoff->most_ns > 0) {
@@ -61,6 +66,13 @@ void helio_backoff_limit(helio_backoff *backoff, int64_t least_ns, int64_t most_
     backoff->least_ns = least_ns;
     backoff->most_ns = most_ns;
     settle(backoff);
+}
+
+void helio_backoff_answered(helio_backoff *backoff, bool is_alone) {
+    if (backoff->is_answered_alone != is_alone) {
+        backoff->is_answered_alone = is_alone;
+        settle(backoff);
+    }
 }
 
 int64_t helio_backoff_draw(const helio_backoff *backoff, helio_random *random) {

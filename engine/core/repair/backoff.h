@@ -10,7 +10,8 @@
  * advice from below to the interval found here, and from above to a ceiling.  So no advice makes it
  * always request at once, and none silences it.  Advice above 2d indicates a larger group.
  *
- * The only receiver of a source (unicast) does not delay.  Times are ns. */
+ * The only receiver of a source does not delay: it has a unicast endpoint, or the source answers it
+ * by unicast (docs/adr/0041-repairs-by-unicast.md) and no larger group was given.  Times are ns. */
 #ifndef HELIO_REPAIR_BACKOFF_H
 #define HELIO_REPAIR_BACKOFF_H
 
@@ -27,12 +28,13 @@ typedef struct helio_backoff_config {
 
 typedef struct helio_backoff {
     helio_backoff_config config;
-    int64_t round_trip_ns; /* a guess until the first measurement */
-    int64_t advised_ns;    /* 0: none */
-    int64_t least_ns;      /* advised range; 0: none */
-    int64_t most_ns;       /* advised range; 0: none */
-    int64_t interval_ns;   /* T now */
-    double group_size;     /* G now */
+    int64_t round_trip_ns;  /* a guess until the first measurement */
+    int64_t advised_ns;     /* 0: none */
+    int64_t least_ns;       /* advised range; 0: none */
+    int64_t most_ns;        /* advised range; 0: none */
+    bool is_answered_alone; /* the source knows no other receiver now */
+    int64_t interval_ns;    /* T now */
+    double group_size;      /* G now */
 } helio_backoff;
 
 void helio_backoff_init(helio_backoff *backoff, const helio_backoff_config *config);
@@ -41,6 +43,8 @@ void helio_backoff_set_round_trip(helio_backoff *backoff, int64_t round_trip_ns)
 /* The source's advice. */
 void helio_backoff_advise(helio_backoff *backoff, int64_t interval_ns);
 void helio_backoff_limit(helio_backoff *backoff, int64_t least_ns, int64_t most_ns);
+/* Whether the source's last answer to a NAK went to this receiver alone, not to a group. */
+void helio_backoff_answered(helio_backoff *backoff, bool is_alone);
 /* A random time, from 0 to interval_ns. */
 int64_t helio_backoff_draw(const helio_backoff *backoff, helio_random *random);
 
