@@ -418,7 +418,11 @@ static int check_polled(const helio_instance *instance) {
 
 int helio_instance_poll(helio_instance *instance) {
     const int error = check_polled(instance);
-    return error ? error : helio_loop_once(instance);
+    if (error) {
+        return error;
+    }
+    helio_loop_hasten(instance);
+    return helio_loop_once(instance);
 }
 
 int helio_instance_wait(helio_instance *instance, int64_t timeout_ns) {

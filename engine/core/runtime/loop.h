@@ -12,6 +12,10 @@ int helio_loop_once(helio_instance *instance);
 /* Mode poll: whether a caller that has no need of a cycle is to run one. */
 bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns);
 
+/* Mode poll: the caller has nothing else to do.  Where there is no receiver to serve, requests of the
+ * other side are answered sooner than within sends. */
+void helio_loop_hasten(helio_instance *instance);
+
 /* Mode poll: the sending half of a cycle, when it is time to; a program that only sends needs no
  * other. */
 void helio_loop_transmit(helio_instance *instance, helio_moment moment);

@@ -356,6 +356,7 @@ static inline bool must_stop(const helio_rx_lane *lane) {
 static size_t read_now(helio_rx_lane *lane, helio_moment *moment) {
     const size_t count = helio_rx_lane_read(lane);
     if (count) {
+        helio_rx_endpoint_set_aside(lane->endpoint, lane->base.channel->is_aside);
         *moment = helio_clock_read(&lane->base.instance->clock);
     }
     return count;
@@ -492,6 +493,7 @@ __attribute__((noinline)) static int serve_all(helio_rx_lane *lane, size_t count
 
 int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     int done = 1;
+    helio_rx_endpoint_set_aside(lane->endpoint, lane->base.channel->is_aside);
     if (is_lone(lane, count)) {
         take(lane, lane->base.instance->datagrams, moment->wall_ns, *moment);
         if (lane->base.channel->has_more && !must_stop(lane)) {

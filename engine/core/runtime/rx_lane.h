@@ -46,7 +46,6 @@ static inline size_t helio_rx_lane_read(helio_rx_lane *lane) {
     const size_t limit = lane->is_lending ? lane->lend_packets : HELIO_CHANNEL_BATCH;
     const size_t count = channel->driver->receive(channel, lane->base.instance->datagrams, limit);
     lane->read_all = count == limit;
-    helio_rx_endpoint_set_aside(lane->endpoint, channel->is_aside);
     return count;
 }
 
