@@ -4,9 +4,10 @@
 
 Counts do not depend on what else the machine does, so they show a change of one per cent where a clock cannot. They
 are of user space. Per message: both ends together, 64-byte messages, sent in lists of 512 and received in one process;
-without chores, which go by the clock, and under callgrind time passes some fifty times as fast.
-Per call: a send or a receive of one lone message, or a receive that finds nothing; one in `HIGHEST` that costs more
-than 2 % above its entry there is a failure.
+without chores, which go by the clock, and under callgrind time passes some fifty times as fast. What else is due by the
+clock is in it, so the least of three runs counts.
+Per call: a send or a receive of one lone message, or a receive that finds nothing. What is in `HIGHEST` and costs more
+than 2 % above its entry there is a failure, of `make instructions` and of the tests.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.bench import report
 
 LEVELS = (0, 1, 2, 3)
 MESSAGES = 20480
+RUNS = 3
 CALLS = 51
 PARTS = ("send", "receive", "idle")
 CALL_PARTS = (*PARTS, "turn-around")
@@ -34,14 +36,15 @@ HIGHEST = {
     "udp turn-around": 1314,
     "udp send": 454,
     "udp idle": 240,
-    "udp message": 147,
+    "udp message": 141,
     "tcp turn-around": 1485,
     "tcp idle": 336,
-    "tcp message": 60,
+    "tcp message": 51,
     "shm turn-around": 1325,
     "shm idle": 213,
 }
-"""Instructions with the compiler of the CI image; lower an entry whenever its count falls."""
+"""Instructions with the compiler of the CI image; lower an entry whenever its count falls. A message of a list over UDP
+takes 136 on a machine that does nothing else, and 141 beside other loads, because more is due by the clock."""
 TOLERANCE = 1.02
 _SECONDS = 300
 
@@ -88,13 +91,13 @@ def _callgrind(program: Path, arguments: Sequence[str], options: Sequence[str] =
 
 
 def count(program: Path, level: int, messages: int = MESSAGES, scheme: str = "udp") -> float:
-    """Instructions per message over `udp` or `tcp`.
+    """Instructions per message over `udp` or `tcp`, the least of `RUNS`.
 
     Raises:
         Refused: it cannot be counted here.
     """
-    printed, (total,) = _callgrind(program, (str(level), str(messages), scheme))
-    return total / float(json.loads(printed)["messages"])
+    runs = (_callgrind(program, (str(level), str(messages), scheme)) for _ in range(RUNS))
+    return min(total / float(json.loads(printed)["messages"]) for printed, (total,) in runs)
 
 
 def count_call(program: Path, part: str, scheme: str, calls: int = CALLS) -> int:
@@ -111,6 +114,16 @@ def count_calls(program: Path) -> dict[str, int]:
     """Instructions of each part of each scheme, and of a turn-around: a send and the receive of its message."""
     counts = {f"{scheme} {part}": count_call(program, part, scheme) for scheme in SCHEMES for part in PARTS}
     return counts | {f"{s} turn-around": counts[f"{s} send"] + counts[f"{s} receive"] for s in SCHEMES}
+
+
+def count_limited(programs: Path) -> dict[str, int]:
+    """All counts that `HIGHEST` has limits for, and the other calls; `programs`: folder of the built programs.
+
+    Raises:
+        Refused: it cannot be counted here.
+    """
+    messages = {f"{s} message": round(count(programs / "instructions", 0, scheme=s)) for s in ("udp", "tcp")}
+    return count_calls(programs / "call") | messages
 
 
 def too_high(calls: Mapping[str, int]) -> list[str]:
@@ -161,8 +174,7 @@ def main() -> int:
     try:
         counts = {"compiled out": count(args.programs / "instructions_no_stats", 0)}
         counts |= {f"level {level}": count(args.programs / "instructions", level) for level in LEVELS}
-        calls = count_calls(args.programs / "call") | {"udp message": round(counts["level 0"])}
-        calls["tcp message"] = round(count(args.programs / "instructions", 0, scheme="tcp"))
+        calls = count_limited(args.programs)
     except Refused as refused:
         print(f"instructions: {refused}", file=sys.stderr)
         return 1

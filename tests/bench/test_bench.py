@@ -365,6 +365,12 @@ def test_instructions_of_a_call_are_counted(programs: Path) -> None:
     assert 20 < idle < instructions.count_call(programs / "call", "receive", "udp", 21)
 
 
+def test_nothing_takes_more_instructions_than_it_may(programs: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("no valgrind here")
+    assert instructions.too_high(instructions.count_limited(programs)) == []
+
+
 def test_a_call_above_its_limit_is_named() -> None:
     highest = instructions.HIGHEST
     assert instructions.too_high({name: int(value * 1.02) for name, value in highest.items()}) == []
