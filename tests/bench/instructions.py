@@ -116,13 +116,16 @@ def count_calls(program: Path) -> dict[str, int]:
     return counts | {f"{s} turn-around": counts[f"{s} send"] + counts[f"{s} receive"] for s in SCHEMES}
 
 
-def count_limited(programs: Path) -> dict[str, int]:
+def count_limited(programs: Path, udp_message: float) -> dict[str, int]:
     """All counts that `HIGHEST` has limits for, and the other calls; `programs`: folder of the built programs.
+
+    `udp_message` is of level 0, as `count` gives it.
 
     Raises:
         Refused: it cannot be counted here.
     """
-    messages = {f"{s} message": round(count(programs / "instructions", 0, scheme=s)) for s in ("udp", "tcp")}
+    tcp_message = count(programs / "instructions", 0, scheme="tcp")
+    messages = {"udp message": round(udp_message), "tcp message": round(tcp_message)}
     return count_calls(programs / "call") | messages
 
 
@@ -174,7 +177,7 @@ def main() -> int:
     try:
         counts = {"compiled out": count(args.programs / "instructions_no_stats", 0)}
         counts |= {f"level {level}": count(args.programs / "instructions", level) for level in LEVELS}
-        calls = count_limited(args.programs)
+        calls = count_limited(args.programs, counts["level 0"])
     except Refused as refused:
         print(f"instructions: {refused}", file=sys.stderr)
         return 1

@@ -87,19 +87,6 @@ static inline void clocked_add_receiver(world *w, clocked *clocks, world_receive
                                        world_receiver_deadline});
 }
 
-/* The record of the first live object of a scope with `label` among its labels; NULL: there is
- * none. */
-static inline void *clocked_record(const world *w, helio_scope scope, const char *label) {
-    for (uint64_t slot = 0; slot < w->stats->header->objects_used; slot++) {
-        const helio_segment_object *object = &w->stats->objects[slot];
-        if (object->scope == (uint32_t)scope && object->state == 1 &&
-            strstr(object->labels, label)) {
-            return w->stats->memory + object->record_offset;
-        }
-    }
-    return NULL;
-}
-
 /* How often an event was told; the text of the last one in *text. */
 static inline unsigned clocked_events(const world *w, helio_event_id event, const char **text) {
     unsigned count = 0;

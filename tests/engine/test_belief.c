@@ -80,13 +80,7 @@ static uint32_t spm_lead(void) {
 }
 
 static helio_rx_stream_stats *stream_counts(void) {
-    for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
-        const helio_segment_object *object = &w.stats->objects[i];
-        if (object->scope == HELIO_SCOPE_RX_STREAM && object->state == HELIO_OBJECT_LIVE) {
-            return (helio_rx_stream_stats *)(w.stats->memory + object->record_offset);
-        }
-    }
-    return NULL;
+    return world_record(&w, HELIO_SCOPE_RX_STREAM, "");
 }
 
 /* ---- a victim ---- */

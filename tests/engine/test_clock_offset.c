@@ -182,7 +182,7 @@ static const helio_rx_stream_stats *here(unsigned i) {
     char text[HELIO_ADDRESS_TEXT], label[HELIO_ADDRESS_TEXT + 32];
     const helio_address address = world_host(first_host + i, 50000);
     snprintf(label, sizeof label, "feedback_address=%s\n", helio_address_format(&address, text));
-    const helio_rx_stream_stats *record = clocked_record(&w, HELIO_SCOPE_RX_STREAM, label);
+    const helio_rx_stream_stats *record = world_record(&w, HELIO_SCOPE_RX_STREAM, label);
     CHECK(record != NULL);
     return record;
 }
@@ -209,7 +209,7 @@ static void both_ends_know_the_offset_within_its_bound(void) {
     CHECK_EQUAL(helio_cell(&here(0)->clock_exchanges_refused), 0);
     CHECK_EQUAL(helio_cell(&here(0)->clock_jumps), 0);
     CHECK(helio_cell(&here(0)->last_clock_exchange) > 0);
-    const helio_tx_receiver_stats *peer = clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "");
+    const helio_tx_receiver_stats *peer = world_record(&w, HELIO_SCOPE_TX_RECEIVER, "");
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_EXCHANGE);
     const int64_t truth_ns = clocked_offset(&receiver_clocks[0], &source_clocks);
     CHECK(llabs((int64_t)helio_cell(&peer->clock_offset) - truth_ns) <
@@ -304,7 +304,7 @@ static void on_one_host_there_is_one_clock_and_nothing_is_asked(void) {
     CHECK_EQUAL(helio_cell(&here(0)->clock_offset), 0);
     CHECK_EQUAL(helio_cell(&here(0)->clock_error_bound), 0);
     CHECK_EQUAL(helio_cell(&here(0)->clock_exchanges), 0);
-    const helio_tx_receiver_stats *peer = clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "");
+    const helio_tx_receiver_stats *peer = world_record(&w, HELIO_SCOPE_TX_RECEIVER, "");
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_HOST);
     const helio_tx_stream_stats *sent = helio_tx_stream_object(source.stream)->record;
     CHECK_EQUAL(helio_cell(&sent->clock_answers_sent), 0);
@@ -429,12 +429,12 @@ static void a_stranger_cannot_ask_and_what_it_tells_is_shown_within_reason(void)
     ask(0xF000, &absurd); /* in the name of one who is at another address */
     CHECK_EQUAL(source.stream->clocks.count, waiting);
     const helio_tx_receiver_stats *peer =
-        clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "000000000000f000");
+        world_record(&w, HELIO_SCOPE_TX_RECEIVER, "000000000000f000");
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_EXCHANGE);
     CHECK(llabs((int64_t)helio_cell(&peer->clock_offset)) < MS);
     ask(0xABCD, &absurd); /* one that reports for itself */
     CHECK_EQUAL(source.stream->clocks.count, waiting + 1);
-    peer = clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "000000000000abcd");
+    peer = world_record(&w, HELIO_SCOPE_TX_RECEIVER, "000000000000abcd");
     CHECK(peer != NULL);
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_UNKNOWN);
     CHECK_EQUAL(helio_cell(&peer->clock_offset), HELIO_STATS_ABSENT);

@@ -1,6 +1,5 @@
 /* Repairs for the only receiver of a group: they go to it by unicast. */
 #include "check.h"
-#include "stats/segment.h"
 #include "wire/checksum.h"
 #include "wire/pgm.h"
 #include "world.h"
@@ -155,16 +154,9 @@ static void the_third_repair_goes_to_the_group(void) {
 
 /* The back-off with which the last request was made. */
 static uint64_t backoff_ns(void) {
-    for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
-        const helio_segment_object *object = &w.stats->objects[i];
-        if (object->scope == HELIO_SCOPE_RX_STREAM) {
-            const helio_rx_stream_stats *stats =
-                (const void *)(w.stats->memory + object->record_offset);
-            return helio_cell(&stats->nak_backoff);
-        }
-    }
-    CHECK_FAIL("no %s is received", "stream");
-    return 0;
+    const helio_rx_stream_stats *stats = world_record(&w, HELIO_SCOPE_RX_STREAM, "");
+    CHECK(stats);
+    return helio_cell(&stats->nak_backoff);
 }
 
 static void who_is_answered_alone_asks_without_delay(void) {

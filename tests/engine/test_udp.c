@@ -86,7 +86,7 @@ static void a_group_hears_the_stream_and_the_stream_hears_feedback(void) {
     udp->close(second);
 }
 
-static void what_comes_to_the_receiver_alone_is_known_to(void) {
+static void what_was_sent_to_the_receiver_alone_is_marked(void) {
     const helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(17));
     const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(17));
     helio_channel *rx = open_channel(&there);
@@ -379,7 +379,7 @@ static void a_missing_multicast_route_names_the_option(void) {
 
 int main(void) {
     RUN(a_group_hears_the_stream_and_the_stream_hears_feedback);
-    RUN(what_comes_to_the_receiver_alone_is_known_to);
+    RUN(what_was_sent_to_the_receiver_alone_is_marked);
     RUN(upstream_hears_what_is_sent_to_the_encapsulation_port);
     RUN(upstream_shares_its_port_with_foreign_receivers_and_no_other_stream);
     RUN(a_receiver_speaks_to_its_group_one_hop_away_at_most);

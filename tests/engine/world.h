@@ -11,6 +11,7 @@
 #include "io/sim.h"
 #include "receive/endpoint.h"
 #include "send/stream.h"
+#include "stats/segment.h"
 #include "stats/stats.h"
 
 #define WORLD_GROUP "239.192.7.7:7500"
@@ -70,6 +71,19 @@ static inline helio_moment world_now(const world *w) {
 /* Lets virtual time pass. */
 static inline void world_run(world *w, int64_t ns) {
     helio_sim_run_until(w->sim, world_now(w).now_ns + ns);
+}
+
+/* The record of the first live object of a scope with `label` among its labels; NULL: there is
+ * none. */
+static inline void *world_record(const world *w, helio_scope scope, const char *label) {
+    for (uint64_t slot = 0; slot < w->stats->header->objects_used; slot++) {
+        const helio_segment_object *object = &w->stats->objects[slot];
+        if (object->scope == (uint32_t)scope && object->state == HELIO_OBJECT_LIVE &&
+            strstr(object->labels, label)) {
+            return w->stats->memory + object->record_offset;
+        }
+    }
+    return NULL;
 }
 
 static inline void world_open_instance(world *w, helio_stats_object *object) {

@@ -64,9 +64,9 @@ void helio_keeper_each_found(const helio_keeper *keeper, void *context,
                              void (*show)(void *context, const char *endpoint, const char *topic));
 
 /* Takes what has arrived, waits for the first message or a found topic at most timeout_ns, writes
- * batches that are due, and acknowledges.  Returns the number of messages taken.  A write that fails is no error: the
- * keeper is blocked and repeats it.  Errors: STATE (a stream is damaged, or was closed after a failed
- * fsync: the store must be opened again), NOMEM. */
+ * batches that are due, and acknowledges.  Returns the number of messages taken.  A write that fails
+ * is no error: the keeper is blocked and repeats it.  Errors: STATE (a stream is damaged, or was
+ * closed after a failed fsync: the store must be opened again), NOMEM. */
 int helio_keeper_step(helio_keeper *keeper, int64_t timeout_ns);
 /* Messages of a topic that the files lack, from `first` to `last`. */
 typedef struct helio_keeper_hole {

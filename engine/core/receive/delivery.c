@@ -5,6 +5,7 @@
 
 #include <heliograph/errors.h>
 
+#include "base/math.h"
 #include "receive/chunk.h"
 #include "receive/delivery_topic.h"
 
@@ -260,7 +261,7 @@ typedef struct batch_reader {
 
 /* Reads the next messages; false: the batch is damaged. */
 static bool read_chunk(batch_reader *reader, const helio_message_form *form, helio_chunk *chunk) {
-    const size_t count = reader->left < HELIO_CHUNK_MAX ? reader->left : HELIO_CHUNK_MAX;
+    const size_t count = helio_umin(reader->left, HELIO_CHUNK_MAX);
     reader->at = helio_chunk_read(chunk, reader->at, reader->end, reader->number, count, form);
     reader->number += count;
     reader->left -= count;

@@ -203,10 +203,8 @@ static void keep_history(helio_rx_stream *stream, const lost_run *run, const cha
     helio_losses_note(shared->stats, &note, moment.wall_ns);
 }
 
+/* `run` is not empty; afterwards it is. */
 static void report_lost(helio_rx_stream *stream, lost_run *run, helio_moment moment) {
-    if (run->count == 0) {
-        return;
-    }
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     _Atomic uint64_t *const cells[] = {
         [HELIO_LOST_WINDOW_ADVANCED] = &stats->packets_lost_window_advanced,
@@ -376,7 +374,9 @@ void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
         }
     }
     account_passed(stream, &passed);
-    report_lost(stream, &run, moment);
+    if (run.count > 0) {
+        report_lost(stream, &run, moment);
+    }
     if (stream->newest < rxw->trail - 1) {
         stream->newest = rxw->trail - 1;
     }

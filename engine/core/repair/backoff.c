@@ -22,13 +22,11 @@ static int64_t interval_of(double group_size, int64_t round_trip_ns) {
 static void settle(helio_backoff *backoff) {
     const helio_backoff_config *config = &backoff->config;
     backoff->group_size = config->group_size ? config->group_size : 1;
-    if (config->is_alone || config->fixed_ns >= 0) {
-        backoff->interval_ns = config->is_alone ? 0 : config->fixed_ns;
-        backoff->group_size = 1;
-        return;
-    }
-    if (backoff->is_answered_alone && config->group_size <= 1) {
-        backoff->interval_ns = 0;
+    const bool is_given = config->fixed_ns >= 0;
+    const bool is_alone =
+        config->is_alone || (backoff->is_answered_alone && !is_given && config->group_size <= 1);
+    if (is_alone || is_given) {
+        backoff->interval_ns = is_alone ? 0 : config->fixed_ns;
         backoff->group_size = 1;
         return;
     }
