@@ -31,6 +31,9 @@
 enum {
     HELIO_TXW_ALIGNMENT = 16,
     HELIO_TXW_AGED_PER_COMMIT = 4, /* packets dropped for their age while one is committed */
+    HELIO_TXW_FETCH_AHEAD = 16384, /* bytes between a packet and the place that is fetched with it */
+    HELIO_TXW_FETCH_MIN = 512,     /* of a packet that fetches: short ones do not wait for memory */
+    HELIO_TXW_LINE = 64,           /* of the cache */
 };
 
 typedef struct helio_txw_slot {
@@ -157,6 +160,16 @@ static inline size_t helio_txw_taken(const helio_txw_slot *slot) {
 /* Drops packets that are too old, at most `count` of them. */
 void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count);
 
+/* Brings the place of a later packet of `bytes` into the cache: a history is larger than that, and
+ * copying into memory that has to be fetched first takes longer.  A place outside the arena is asked
+ * for in vain, and nothing else happens. */
+static inline void helio_txw_fetch_ahead(const helio_txw *txw, size_t bytes) {
+    const uintptr_t ahead = (uintptr_t)txw->at + HELIO_TXW_FETCH_AHEAD; /* no pointer into it */
+    for (size_t i = 0; i < bytes; i += HELIO_TXW_LINE) {
+        __builtin_prefetch((const void *)(ahead + i), 1);
+    }
+}
+
 /* The open packet is complete. */
 static inline void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum,
                                     int64_t now_ns) {
@@ -170,6 +183,9 @@ static inline void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payl
         .payload_sum = payload_sum,
     };
     const size_t taken = helio_txw_taken(slot);
+    if (taken >= HELIO_TXW_FETCH_MIN) {
+        helio_txw_fetch_ahead(txw, taken);
+    }
     txw->at += taken;
     txw->bytes += length;
     txw->taken_bytes += taken;
