@@ -1,5 +1,6 @@
 #include "receive/fast_path.h"
 
+#include "base/math.h"
 #include "receive/chunk.h"
 #include "receive/control.h"
 #include "receive/delivery_topic.h"
@@ -20,7 +21,7 @@ static bool is_common_stream(const helio_rx_endpoint *endpoint, const helio_rx_s
     const bool has_state = endpoint->shared.config.no_fast_path | stream->is_blocked |
                            stream->is_waiting | stream->is_pacing | stream->has_end |
                            stream->credit.is_awaited | stream->reports.is_acker;
-    const uint64_t has_work = (uintptr_t)endpoint->replays | stream->nak.outstanding |
+    const uint64_t has_work = (uintptr_t)endpoint->replays |
                               (uint64_t)(stream->polled.due_ns ^ HELIO_NEVER) |
                               stream->reports.progress | (uintptr_t)stream->unproven.host |
                               (uint64_t)stream->notices.expelled_until_ns |
@@ -28,21 +29,34 @@ static bool is_common_stream(const helio_rx_endpoint *endpoint, const helio_rx_s
     return (has_state | has_work) == 0;
 }
 
+/* The packet is from the source of the stream, and credible. */
+static bool is_of_source(const helio_rx_stream *stream, const helio_pgm_plain *plain,
+                         const helio_address *from) {
+    return helio_tsi_equal(&plain->tsi, &stream->tsi) &&
+           plain->sequence - plain->trail < HELIO_RX_WINDOW_LIMIT &&
+           from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
+}
+
 /* Nothing of the stream is held or missing, and the packet is the next one. */
 static bool is_next(const helio_rx_stream *stream, uint32_t sequence) {
     const helio_rxw *rxw = &stream->rxw;
     const uint64_t before = rxw->trail - 1;
     return ((sequence ^ (uint32_t)rxw->trail) | (rxw->known ^ before) |
-            (stream->newest ^ before)) == 0 &&
+            (stream->newest ^ before) | stream->nak.outstanding) == 0 &&
            rxw->source_trail <= rxw->trail;
 }
 
-/* The packet is from the source of the stream, next in order and credible. */
-static bool is_common_packet(const helio_rx_stream *stream, const helio_pgm_plain *plain,
-                             const helio_address *from) {
-    return helio_tsi_equal(&plain->tsi, &stream->tsi) && is_next(stream, plain->sequence) &&
-           plain->sequence - plain->trail < HELIO_RX_WINDOW_LIMIT &&
-           from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
+/* The packet comes next after the newest one, while an older one is missing that the source still
+ * has: it is to be held, whatever it says. */
+static bool is_next_to_hold(const helio_rx_endpoint *endpoint, const helio_rx_stream *stream,
+                            const helio_pgm_plain *plain) {
+    const helio_rxw *rxw = &stream->rxw;
+    const uint64_t sequence = rxw->lead + 1;
+    return ((plain->sequence ^ (uint32_t)sequence) | (rxw->known ^ rxw->lead) |
+            (stream->newest ^ rxw->lead) | endpoint->shared.config.in_arrival_order |
+            (uintptr_t)endpoint->shared.subscriptions.finders) == 0 &&
+           !helio_rxw_is_empty(rxw) && sequence - rxw->trail <= rxw->mask &&
+           sequence - (plain->sequence - plain->trail) <= rxw->trail;
 }
 
 /* Reads the messages; false: one is damaged.  The only message of a batch is read without a call. */
@@ -106,18 +120,6 @@ static bool deliver(helio_delivery *delivery, const batch *batch, const helio_rx
     return taken == chunk->count;
 }
 
-/* Reads a datagram; nothing changes.  False: the general path takes it. */
-static bool read_common(const helio_rx_endpoint *endpoint, const void *datagram, size_t length,
-                        const helio_address *from, int64_t receive_ns, helio_pgm_plain *plain,
-                        batch *out) {
-    helio_rx_stream *stream = endpoint->last;
-    return stream && is_common_stream(endpoint, stream) &&
-           length <= endpoint->shared.config.max_packet_bytes &&
-           helio_pgm_read_plain(datagram, length, plain) && is_common_packet(stream, plain, from) &&
-           helio_pgm_has_right_sum(datagram, length, endpoint->shared.config.has_checksums) &&
-           read_batch(&stream->delivery, plain->tsdu, plain->tsdu_bytes, receive_ns, out);
-}
-
 /* Of all deadlines of the stream, only that of an acknowledgement may have come nearer. */
 static void acknowledge(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_moment moment) {
     const int64_t due_ns = stream->acks.due_ns;
@@ -127,32 +129,100 @@ static void acknowledge(helio_rx_endpoint *endpoint, helio_rx_stream *stream, he
     }
 }
 
+static inline helio_rxw_packet packet_of(const helio_rx_shared *shared,
+                                         const helio_pgm_plain *plain, int64_t receive_ns,
+                                         helio_moment moment) {
+    return (helio_rxw_packet){
+        .tsdu = plain->tsdu,
+        .bytes = plain->tsdu_bytes,
+        .lasts = shared->config.loan != NULL,
+        .receive_ns = receive_ns,
+        .arrival_ns = moment.now_ns,
+        .kernel_ns = shared->kernel_ns,
+    };
+}
+
+/* What each packet of the source tells, whatever is in it. */
+static inline void learn(helio_rx_stream *stream, const helio_pgm_plain *plain, size_t length,
+                         uint64_t sequence, int64_t receive_ns, helio_moment moment) {
+    helio_rx_record_wait(stream, receive_ns);
+    stream->heard_ns = moment.now_ns;
+    stream->budget.heard_bytes += length;
+    helio_rx_learn_trail(stream, sequence - (plain->sequence - plain->trail), moment);
+    helio_rx_move_newest(stream, sequence);
+}
+
+static inline void finish(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
+                          helio_moment moment) {
+    if (stream->acks.is_on) {
+        acknowledge(endpoint, stream, moment);
+    }
+    helio_set(&helio_rx_stats(stream)->last_activity, (uint64_t)moment.wall_ns);
+}
+
+/* The datagram is not the next one.  False: it is not to be held, and nothing has changed.  Of the
+ * deadlines, that of a request may have come nearer too: the packet may show that a missing one is not
+ * merely late.  The header is read once more, so that the way of the next packet keeps it in
+ * registers. */
+__attribute__((noinline)) static bool hold(helio_rx_endpoint *endpoint, const void *datagram,
+                                           size_t length, int64_t receive_ns, helio_moment moment) {
+    helio_rx_stream *stream = endpoint->last;
+    helio_nak *nak = &stream->nak;
+    const uint64_t sequence = stream->rxw.lead + 1;
+    helio_pgm_plain plain;
+    if (!helio_pgm_read_plain(datagram, length, &plain) ||
+        !is_next_to_hold(endpoint, stream, &plain) ||
+        !helio_pgm_has_right_sum(datagram, length, endpoint->shared.config.has_checksums)) {
+        return false;
+    }
+    const helio_rxw_packet packet = packet_of(&endpoint->shared, &plain, receive_ns, moment);
+    learn(stream, &plain, length, sequence, receive_ns, moment);
+    helio_rxw_insert(&stream->rxw, sequence, &packet);
+    helio_rx_account_held(stream, length);
+    if (nak->outstanding > 0) {
+        helio_nak_on_newest(nak, sequence, moment.now_ns);
+        endpoint->deadline_ns = helio_min(endpoint->deadline_ns, helio_nak_next_deadline_ns(nak));
+    }
+    finish(endpoint, stream, moment);
+    return true;
+}
+
+/* The stream of a datagram that is well formed, common and credible but for its place in the order and
+ * its sum; NULL: it is none. */
+static inline helio_rx_stream *read_common(const helio_rx_endpoint *endpoint, const void *datagram,
+                                           size_t length, const helio_address *from,
+                                           helio_pgm_plain *plain) {
+    helio_rx_stream *stream = endpoint->last;
+    return stream && is_common_stream(endpoint, stream) &&
+                   length <= endpoint->shared.config.max_packet_bytes &&
+                   helio_pgm_read_plain(datagram, length, plain) &&
+                   is_of_source(stream, plain, from)
+               ? stream
+               : NULL;
+}
+
 bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                         const helio_address *from, int64_t receive_ns, helio_moment moment) {
     helio_pgm_plain plain;
     batch batch;
-    if (!read_common(endpoint, datagram, length, from, receive_ns, &plain, &batch)) {
+    helio_rx_stream *stream = read_common(endpoint, datagram, length, from, &plain);
+    if (!stream) {
         return false;
     }
-    helio_rx_stream *stream = endpoint->last;
+    if (!is_next(stream, plain.sequence)) {
+        return hold(endpoint, datagram, length, receive_ns, moment);
+    }
     helio_delivery *delivery = &stream->delivery;
+    if (!helio_pgm_has_right_sum(datagram, length, endpoint->shared.config.has_checksums) ||
+        !read_batch(delivery, plain.tsdu, plain.tsdu_bytes, receive_ns, &batch)) {
+        return false;
+    }
     const uint64_t sequence = stream->rxw.trail;
-    const helio_rxw_packet packet = {
-        .tsdu = plain.tsdu,
-        .bytes = plain.tsdu_bytes,
-        .lasts = stream->shared->config.loan != NULL,
-        .receive_ns = receive_ns,
-        .arrival_ns = moment.now_ns,
-        .kernel_ns = stream->shared->kernel_ns,
-    };
-    helio_rx_record_wait(stream, receive_ns);
+    const helio_rxw_packet packet = packet_of(&endpoint->shared, &plain, receive_ns, moment);
     delivery->is_complete = false;
     delivery->first_sequence = sequence;
     helio_delivery_learn_times(delivery, &batch.header);
-    stream->heard_ns = moment.now_ns;
-    stream->budget.heard_bytes += length;
-    helio_rx_learn_trail(stream, sequence - (plain.sequence - plain.trail), moment);
-    helio_rx_move_newest(stream, sequence);
+    learn(stream, &plain, length, sequence, receive_ns, moment);
     if (deliver(delivery, &batch, &packet, moment)) {
         helio_rxw_pass(&stream->rxw);
         helio_rx_account_in_order(stream, length);
@@ -160,9 +230,6 @@ bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_
         delivery->full_sequence = sequence;
         helio_rx_hold_rest(stream, sequence, &packet, length, moment);
     }
-    if (stream->acks.is_on) {
-        acknowledge(endpoint, stream, moment);
-    }
-    helio_set(&helio_rx_stats(stream)->last_activity, (uint64_t)moment.wall_ns);
+    finish(endpoint, stream, moment);
     return true;
 }

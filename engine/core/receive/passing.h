@@ -86,6 +86,15 @@ static inline void helio_rx_account_in_order(helio_rx_stream *stream, size_t byt
     helio_set(&stats->window_lead, stream->rxw.known);
     helio_stats_end(stats);
 }
+/* A packet of `bytes` was received after the newest one, and is held while an older one is missing. */
+static inline void helio_rx_account_held(helio_rx_stream *stream, size_t bytes) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_stats_begin(stats);
+    helio_rx_count_received(stats, bytes);
+    helio_set(&stats->held_packets, stream->rxw.held);
+    helio_set(&stats->window_lead, stream->rxw.known);
+    helio_stats_end(stats);
+}
 /* A data packet of `bytes` was received, and `fate` counts what became of it. */
 void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes);
 /* The stream begins at `first`, earlier than assumed. */

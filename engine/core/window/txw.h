@@ -165,8 +165,11 @@ void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count);
  * for in vain, and nothing else happens. */
 static inline void helio_txw_fetch_ahead(const helio_txw *txw, size_t bytes) {
     const uintptr_t ahead = (uintptr_t)txw->at + HELIO_TXW_FETCH_AHEAD; /* no pointer into it */
-    for (size_t i = 0; i < bytes; i += HELIO_TXW_LINE) {
+    for (size_t i = 0; i < bytes; i += 4 * HELIO_TXW_LINE) {
         __builtin_prefetch((const void *)(ahead + i), 1);
+        __builtin_prefetch((const void *)(ahead + i + HELIO_TXW_LINE), 1);
+        __builtin_prefetch((const void *)(ahead + i + 2 * HELIO_TXW_LINE), 1);
+        __builtin_prefetch((const void *)(ahead + i + 3 * HELIO_TXW_LINE), 1);
     }
 }
 
