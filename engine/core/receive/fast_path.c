@@ -21,11 +21,10 @@ static bool is_common_stream(const helio_rx_endpoint *endpoint, const helio_rx_s
     const bool has_state = endpoint->shared.config.no_fast_path | stream->is_blocked |
                            stream->is_waiting | stream->is_pacing | stream->has_end |
                            stream->credit.is_awaited | stream->reports.is_acker;
-    const uint64_t has_work = (uintptr_t)endpoint->replays |
-                              (uint64_t)(stream->polled.due_ns ^ HELIO_NEVER) |
-                              stream->reports.progress | (uintptr_t)stream->unproven.host |
-                              (uint64_t)stream->notices.expelled_until_ns |
-                              (uint64_t)stream->notices.suspended_until_ns;
+    const uint64_t has_work =
+        (uintptr_t)endpoint->replays | (uint64_t)(stream->polled.due_ns ^ HELIO_NEVER) |
+        stream->reports.progress | (uintptr_t)stream->unproven.host |
+        (uint64_t)stream->notices.expelled_until_ns | (uint64_t)stream->notices.suspended_until_ns;
     return (has_state | has_work) == 0;
 }
 
@@ -41,8 +40,8 @@ static bool is_of_source(const helio_rx_stream *stream, const helio_pgm_plain *p
 static bool is_next(const helio_rx_stream *stream, uint32_t sequence) {
     const helio_rxw *rxw = &stream->rxw;
     const uint64_t before = rxw->trail - 1;
-    return ((sequence ^ (uint32_t)rxw->trail) | (rxw->known ^ before) |
-            (stream->newest ^ before) | stream->nak.outstanding) == 0 &&
+    return ((sequence ^ (uint32_t)rxw->trail) | (rxw->known ^ before) | (stream->newest ^ before) |
+            stream->nak.outstanding) == 0 &&
            rxw->source_trail <= rxw->trail;
 }
 

@@ -31,8 +31,8 @@
 enum {
     HELIO_TXW_ALIGNMENT = 16,
     HELIO_TXW_AGED_PER_COMMIT = 4, /* packets dropped for their age while one is committed */
-    HELIO_TXW_FETCH_AHEAD = 16384, /* bytes between a packet and the place that is fetched with it */
-    HELIO_TXW_FETCH_MIN = 512,     /* of a packet that fetches: short ones do not wait for memory */
+    HELIO_TXW_FETCH_AHEAD = 16384, /* bytes between a packet and what is fetched with it */
+    HELIO_TXW_FETCH_MIN = 512,     /* bytes of a packet that fetches; short ones need not */
     HELIO_TXW_LINE = 64,           /* of the cache */
 };
 
@@ -160,9 +160,9 @@ static inline size_t helio_txw_taken(const helio_txw_slot *slot) {
 /* Drops packets that are too old, at most `count` of them. */
 void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count);
 
-/* Brings the place of a later packet of `bytes` into the cache: a history is larger than that, and
- * copying into memory that has to be fetched first takes longer.  A place outside the arena is asked
- * for in vain, and nothing else happens. */
+/* Brings the place of a later packet of `bytes` into the cache: a history is larger than the cache, and
+ * each line written would wait for memory.  Some lines more are brought, so that the loop takes four
+ * at a time.  A place outside the arena has no effect. */
 static inline void helio_txw_fetch_ahead(const helio_txw *txw, size_t bytes) {
     const uintptr_t ahead = (uintptr_t)txw->at + HELIO_TXW_FETCH_AHEAD; /* no pointer into it */
     for (size_t i = 0; i < bytes; i += 4 * HELIO_TXW_LINE) {
