@@ -6,6 +6,7 @@
 
 #include <heliograph/heliograph.h>
 
+#include "ports.h"
 #include "runtime/instance.h"
 #include "runtime/transmitter.h"
 #include "runtime/tx_lane.h"
@@ -48,7 +49,7 @@ static size_t no_room(helio_channel *channel) {
 static void begin(const char *more, const char *options) {
     char text[256], endpoint[64];
     snprintf(text, sizeof text, "mode=poll&segment_bytes=4194304&flight_keep=0%s", more);
-    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%d", 20000 + getpid() % 20000);
+    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%d", test_port(0));
     if (helio_instance_create(text, &instance) < 0) {
         CHECK_FAIL("%s", helio_error_text());
     }

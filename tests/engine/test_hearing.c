@@ -6,6 +6,7 @@
 
 #include <heliograph/heliograph.h>
 
+#include "ports.h"
 #include "runtime/instance.h"
 #include "runtime/transmitter.h"
 #include "send/topics.h"
@@ -70,7 +71,7 @@ static size_t receive_request(helio_channel *channel, helio_datagram *out, size_
 
 static void begin(const char *options) {
     char endpoint[64];
-    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%d", 20000 + getpid() % 20000);
+    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%d", test_port(0));
     memset(&seen, 0, sizeof seen);
     if (helio_instance_create("mode=poll&segment_bytes=4194304&flight_keep=0", &instance) < 0 ||
         helio_transmitter_create(instance, endpoint, "T", options, &transmitter) < 0) {

@@ -13,12 +13,13 @@
 #include "io/kernel_clock.h"
 #include "keep/keeper_parts.h"
 #include "keep/keeper_patterns.h"
+#include "ports.h"
 #include "store/reader.h"
 
 enum { WINDOW = 64 };
 
 static char folder[64];
-static int groups;
+static unsigned groups;
 static char endpoint[96];
 static helio_instance *sending, *keeping;
 static helio_transmitter *transmitter;
@@ -128,7 +129,7 @@ static void begin(void) {
     snprintf(folder, sizeof folder, "/tmp/helio-keeper-XXXXXX");
     CHECK(mkdtemp(folder) != NULL);
     snprintf(endpoint, sizeof endpoint, "rmm://239.192.33.7:%u?interface=127.0.0.1&ttl=0",
-             (unsigned)(20000 + getpid() % 20000 + groups++));
+             test_port(groups++));
     is_full = fails_to_sync = false;
     calls_left = -1;
     sent = 0;

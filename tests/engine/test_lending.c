@@ -9,6 +9,7 @@
 #include "base/moment.h"
 #include "base/random.h"
 #include "check.h"
+#include "ports.h"
 #include "runtime/receiver.h"
 
 enum { LIST = 400, MOST = 512, BYTES_MAX = 700 };
@@ -27,7 +28,7 @@ static helio_instance *instance_of(const char *options) {
 }
 
 static void begin(const char *form, const char *options) {
-    snprintf(endpoint, sizeof endpoint, form, 20000 + (int)getpid() % 10000);
+    snprintf(endpoint, sizeof endpoint, form, test_port(0));
     sending = instance_of("name=sending&mode=poll");
     receiving = instance_of("name=receiving&mode=poll");
     if (helio_receiver_create(receiving, endpoint, "T", options, NULL, &receiver) < 0 ||

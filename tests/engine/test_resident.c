@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "ports.h"
 
 enum { RESIDENT_MAX_KIB = 16 * 1024, IDLE_MAX_KIB = 4 * 1024, MESSAGES = 100000, SIZE = 400 };
 
@@ -23,7 +24,7 @@ static long resident_kib(void) {
 
 static const char *endpoint_of(const char *scheme) {
     static char text[64];
-    const int port = 20000 + (int)getpid() % 10000;
+    const int port = test_port(0);
     if (strcmp(scheme, "shm") == 0) {
         snprintf(text, sizeof text, "shm://resident-%d", port);
     } else {

@@ -10,12 +10,14 @@
 
 #include <heliograph/heliograph.h>
 
+#include "ports.h"
+
 enum { SECOND = 1000000000 };
 
 static char folder[64];
 
 static uint16_t port(int n) {
-    return (uint16_t)(20000 + getpid() % 20000 + 50 + n);
+    return test_port((unsigned)n);
 }
 
 static const char *group(int n) {

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "check.h"
 #include "flight/recording.h"
+#include "ports.h"
 #include "runtime/receiver.h"
 #include "runtime/rx_lane.h"
 
@@ -66,7 +67,7 @@ static helio_receiver *receiver_of(const char *topic, const char *options) {
 }
 
 static void open_all(const char *form, const char *options) {
-    snprintf(endpoint, sizeof endpoint, form, 20000 + (int)getpid() % 10000);
+    snprintf(endpoint, sizeof endpoint, form, test_port(0));
     helio_random_init(&dice, 7);
     sending = instance_of("name=sending&mode=poll");
     receiving = instance_of("name=receiving&mode=poll&flight_interval=0.01");

@@ -14,6 +14,7 @@
 #include "base/moment.h"
 #include "base/random.h"
 #include "io/driver.h"
+#include "ports.h"
 #include "wire/frame.h"
 #include "wire/pgm.h"
 
@@ -24,7 +25,7 @@ enum { PACKET_BYTES = 1472, TIMEOUT_MS = 1000 };
 static int64_t now_ns; /* of tend */
 
 static uint16_t port(int n) {
-    return (uint16_t)(20000 + getpid() % 20000 + n);
+    return test_port((unsigned)n);
 }
 
 /* ---- what a channel tells ---- */

@@ -7,6 +7,7 @@
 
 #include <heliograph/heliograph.h>
 
+#include "ports.h"
 #include "queue/submit_queue.h"
 
 enum { THREADS = 8, LENGTH = 4000, MESSAGES = 12000 };
@@ -92,7 +93,7 @@ static double jain(const producer *producers) {
 static void share(bool is_one_transmitter, const char *options) {
     char endpoint[96];
     snprintf(endpoint, sizeof endpoint, "rmm://239.192.33.9:%u?interface=127.0.0.1&ttl=0",
-             20000 + (unsigned)getpid() % 20000);
+             test_port(0));
     helio_instance *instance = NULL;
     CHECK_EQUAL(helio_instance_create("segment_bytes=4194304", &instance), 0);
     producer producers[THREADS];

@@ -11,11 +11,12 @@
 
 #include "base/error.h"
 #include "io/driver.h"
+#include "ports.h"
 
 static const helio_driver *const udp = &helio_driver_udp;
 
 static uint16_t port(int n) {
-    return (uint16_t)(20000 + getpid() % 20000 + n);
+    return test_port((unsigned)n);
 }
 
 static helio_channel_config config_of(helio_channel_role role, const char *ip, uint16_t at_port) {

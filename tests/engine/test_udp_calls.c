@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "io/direct_call.h"
 #include "io/driver.h"
+#include "ports.h"
 
 static const helio_driver *const udp = &helio_driver_udp;
 
@@ -94,7 +95,7 @@ static void tell(void *context, helio_channel_event event, const helio_address *
 }
 
 static uint16_t port(int n) {
-    return (uint16_t)(20000 + getpid() % 20000 + 100 + n);
+    return test_port((unsigned)n);
 }
 
 static helio_channel_config config_of(helio_channel_role role, int n, bool offload) {
