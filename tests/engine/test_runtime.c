@@ -16,13 +16,9 @@ enum { SECOND = 1000000000 };
 
 static char folder[64];
 
-static uint16_t port(int n) {
-    return test_port((unsigned)n);
-}
-
 static const char *group(int n) {
     static char text[96];
-    snprintf(text, sizeof text, "rmm://239.192.33.2:%u?interface=127.0.0.1&ttl=0", port(n));
+    snprintf(text, sizeof text, "rmm://239.192.33.2:%u?interface=127.0.0.1&ttl=0", test_port(n));
     return text;
 }
 
@@ -191,7 +187,7 @@ static void a_message_longer_than_both_queues_arrives(void) {
 
 static void messages_cross_unicast(void) {
     char endpoint[96];
-    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", port(6));
+    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", test_port(6));
     send_and_receive("thread", endpoint, "inject_loss=0.05&nak_deadline=30", 5000, 100);
     send_and_receive("poll", endpoint, NULL, 5000, 100);
 }
@@ -366,7 +362,7 @@ static void refusals_have_a_code_and_a_sentence(void) {
     refused(helio_receiver_create(instance, group(12), "A", "interface=nosuch0", NULL, &receiver),
             HELIO_ERR_OPTION, "nosuch0");
     char endpoint[64];
-    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", port(12));
+    snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", test_port(12));
     receiver = receiver_of(instance, endpoint, "A", NULL, NULL);
     helio_receiver *second = NULL;
     refused(helio_receiver_create(instance, endpoint, "A", "receive_window=32", NULL, &second),

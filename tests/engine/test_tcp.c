@@ -24,10 +24,6 @@ enum { PACKET_BYTES = 1472, TIMEOUT_MS = 1000 };
 
 static int64_t now_ns; /* of tend */
 
-static uint16_t port(int n) {
-    return test_port((unsigned)n);
-}
-
 /* ---- what a channel tells ---- */
 
 static struct {
@@ -54,7 +50,7 @@ static helio_channel_config config_of(helio_channel_role role, int n) {
                                    .seed = 1,
                                    .tell = tell};
     helio_address_parse("127.0.0.1", &config.destinations[0]);
-    config.destinations[0].port = port(n);
+    config.destinations[0].port = test_port(n);
     helio_address_parse("127.0.0.1", &config.interface);
     return config;
 }
@@ -132,7 +128,7 @@ static size_t receive_some(helio_channel *channel, helio_datagram *datagrams, si
 /* ---- somebody who is no channel ---- */
 
 static struct sockaddr_in at_port(int n) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port(n))};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(test_port(n))};
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return at;
 }
@@ -230,7 +226,7 @@ static void packets_go_down_and_feedback_comes_back(void) {
     flush(rx);
     CHECK_EQUAL(receive_some(tx, datagrams, 8), 1);
     CHECK_BYTES(datagrams[0].data, "nak", 3);
-    CHECK_EQUAL(datagrams[0].source.port, port(0));
+    CHECK_EQUAL(datagrams[0].source.port, test_port(0));
     shut(tx);
     shut(rx);
 }
@@ -340,7 +336,7 @@ static void all_destinations_get_everything(void) {
     helio_channel *second = listen_at(4);
     helio_channel_config both = config_of(HELIO_CHANNEL_TRANSMIT, 3);
     both.destinations[both.destinations_count] = both.destinations[0];
-    both.destinations[both.destinations_count++].port = port(4);
+    both.destinations[both.destinations_count++].port = test_port(4);
     helio_channel *tx = open_channel(&both);
     helio_datagram datagram;
     for (int i = 0; i < 300 && tx->counters.connections < 2; i++) {
@@ -448,7 +444,7 @@ static void streams_share_a_connection_and_hear_what_is_theirs(void) {
 
 /* ---- pairing ---- */
 
-/* Both ends of an instance: a receiver at port(n), and a transmitter to port(to). */
+/* Both ends of an instance: a receiver at test_port(n), and a transmitter to test_port(to). */
 typedef struct both {
     struct helio_tcp_pool *pool;
     helio_channel *rx, *tx;
@@ -631,7 +627,7 @@ static void the_smaller_number_offers_and_reads_what_was_exchanged(void) {
     CHECK_EQUAL(next_frame(p.dialed, body, &length), HELIO_RUM_KIND_PAIR);
     CHECK_EQUAL(length, HELIO_RUM_PAIR);
     CHECK_EQUAL(body[0] << 8 | body[1], port_of(p.accepted, true));
-    CHECK_EQUAL(body[2] << 8 | body[3], port(71));
+    CHECK_EQUAL(body[2] << 8 | body[3], test_port(71));
     helio_datagram datagram;
     say_frame(p.dialed, HELIO_RUM_KIND_PACKET, "one", 3);
     say_frame(p.accepted, HELIO_RUM_KIND_CROSS, "", 0);
@@ -672,7 +668,7 @@ static void the_larger_number_crosses_what_it_writes(void) {
     helio_datagram datagram;
     uint8_t body[256];
     size_t length;
-    const unsigned local = port_of(p.dialed, false), remote = port(72);
+    const unsigned local = port_of(p.dialed, false), remote = test_port(72);
     say_pair(p.accepted, local, remote, 3);     /* too short */
     say_pair(p.accepted, local + 1, remote, 4); /* no such connection */
     say_pair(p.accepted, local, remote + 1, 4);
@@ -1214,13 +1210,13 @@ static void refusals_say_what_to_do(void) {
     helio_channel *first = listen_at(40);
     helio_channel_config config = config_of(HELIO_CHANNEL_RECEIVE, 40);
     char text[HELIO_ADDRESS_TEXT + 32];
-    snprintf(text, sizeof text, "127.0.0.1:%u is in use", port(40));
+    snprintf(text, sizeof text, "127.0.0.1:%u is in use", test_port(40));
     fails(&config, text);
 
     config.destinations[config.destinations_count] = config.destinations[0]; /* the first free */
-    config.destinations[config.destinations_count++].port = port(41);
+    config.destinations[config.destinations_count++].port = test_port(41);
     helio_channel *second = open_channel(&config);
-    CHECK_EQUAL(second->bound.port, port(41));
+    CHECK_EQUAL(second->bound.port, test_port(41));
     shut(second);
     shut(first);
 

@@ -15,10 +15,6 @@
 
 static const helio_driver *const udp = &helio_driver_udp;
 
-static uint16_t port(int n) {
-    return test_port((unsigned)n);
-}
-
 static helio_channel_config config_of(helio_channel_role role, const char *ip, uint16_t at_port) {
     helio_channel_config config = {.role = role,
                                    .destinations_count = 1,
@@ -55,8 +51,10 @@ static size_t receive_all(helio_channel *channel, helio_datagram *datagrams, siz
 }
 
 static void a_group_hears_the_stream_and_the_stream_hears_feedback(void) {
-    const helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(0));
-    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(0));
+    const helio_channel_config there =
+        config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", test_port(0));
+    const helio_channel_config here =
+        config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", test_port(0));
     helio_channel *rx = open_channel(&there);
     helio_channel *second = open_channel(&there); /* any number may listen */
     helio_channel *tx = open_channel(&here);
@@ -88,8 +86,10 @@ static void a_group_hears_the_stream_and_the_stream_hears_feedback(void) {
 }
 
 static void what_was_sent_to_the_receiver_alone_is_marked(void) {
-    const helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(17));
-    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(17));
+    const helio_channel_config there =
+        config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", test_port(17));
+    const helio_channel_config here =
+        config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", test_port(17));
     helio_channel *rx = open_channel(&there);
     helio_channel *tx = open_channel(&here);
     helio_datagram datagram;
@@ -112,14 +112,15 @@ static void what_was_sent_to_the_receiver_alone_is_marked(void) {
 }
 
 static void upstream_hears_what_is_sent_to_the_encapsulation_port(void) {
-    const helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(13));
-    helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(13));
+    const helio_channel_config there =
+        config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", test_port(13));
+    helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", test_port(13));
     here.upstream = true;
     helio_channel *rx = open_channel(&there);
     helio_channel *tx = open_channel(&here);
     helio_address own_port = tx->local;
     helio_address encapsulation_port = tx->local;
-    encapsulation_port.port = port(13);
+    encapsulation_port.port = test_port(13);
     CHECK_EQUAL(udp->send(rx, &encapsulation_port, "foreign", 7, false), 0);
     CHECK_EQUAL(udp->send(rx, &own_port, "nak", 3, false), 0);
     udp->flush(rx);
@@ -154,7 +155,7 @@ static void refused(const helio_channel_config *config, int error, const char *s
 
 static void upstream_shares_its_port_with_foreign_receivers_and_no_other_stream(void) {
     for (int foreign_first = 0; foreign_first <= 1; foreign_first++) {
-        const uint16_t at = port(14 + foreign_first);
+        const uint16_t at = test_port(14 + foreign_first);
         helio_channel_config config = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", at);
         config.upstream = true;
         int foreign = foreign_first ? foreign_receiver(at) : -1;
@@ -169,7 +170,7 @@ static void upstream_shares_its_port_with_foreign_receivers_and_no_other_stream(
 }
 
 static void a_receiver_speaks_to_its_group_one_hop_away_at_most(void) {
-    helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.2", port(12));
+    helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.2", test_port(12));
     helio_channel *first = open_channel(&there);
     helio_channel *second = open_channel(&there);
     CHECK_EQUAL(udp->send(first, &there.destinations[0], "spmr", 4, false), 0);
@@ -190,9 +191,9 @@ static void a_receiver_speaks_to_its_group_one_hop_away_at_most(void) {
 }
 
 static void unicast_goes_to_every_destination(void) {
-    const helio_channel_config a = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(1));
-    const helio_channel_config b = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(2));
-    helio_channel_config both = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(1));
+    const helio_channel_config a = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(1));
+    const helio_channel_config b = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(2));
+    helio_channel_config both = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(1));
     both.destinations[both.destinations_count++] = b.destinations[0];
     helio_channel *rx_a = open_channel(&a);
     helio_channel *rx_b = open_channel(&b);
@@ -219,14 +220,14 @@ static void unicast_goes_to_every_destination(void) {
 }
 
 static void the_first_destination_that_is_free_is_bound(void) {
-    const helio_channel_config taken = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(3));
-    helio_channel_config several = config_of(HELIO_CHANNEL_RECEIVE, "192.0.2.1", port(3));
+    const helio_channel_config taken = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(3));
+    helio_channel_config several = config_of(HELIO_CHANNEL_RECEIVE, "192.0.2.1", test_port(3));
     several.destinations[several.destinations_count++] = taken.destinations[0];
     several.destinations[several.destinations_count] = taken.destinations[0];
-    several.destinations[several.destinations_count++].port = port(4);
+    several.destinations[several.destinations_count++].port = test_port(4);
     helio_channel *first = open_channel(&taken);
     helio_channel *second = open_channel(&several);
-    CHECK_EQUAL(second->bound.port, port(4));
+    CHECK_EQUAL(second->bound.port, test_port(4));
     udp->close(second);
     udp->close(first);
 }
@@ -234,9 +235,10 @@ static void the_first_destination_that_is_free_is_bound(void) {
 static void injected_loss_is_repeatable_and_about_as_asked(void) {
     size_t kept[2] = {0};
     for (int run = 0; run < 2; run++) {
-        helio_channel_config lossy = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(5));
+        helio_channel_config lossy = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(5));
         lossy.inject_loss = 0.25;
-        const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(5));
+        const helio_channel_config here =
+            config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(5));
         helio_channel *rx = open_channel(&lossy);
         helio_channel *tx = open_channel(&here);
         helio_datagram datagrams[HELIO_CHANNEL_BATCH];
@@ -253,7 +255,7 @@ static void injected_loss_is_repeatable_and_about_as_asked(void) {
 }
 
 static void a_packet_too_long_is_refused_and_counted(void) {
-    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(6));
+    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(6));
     helio_channel *tx = open_channel(&here);
     char packet[1473] = "";
     CHECK(udp->send(tx, NULL, packet, sizeof packet, false) < 0);
@@ -262,9 +264,9 @@ static void a_packet_too_long_is_refused_and_counted(void) {
 }
 
 static void datagrams_longer_than_allowed_are_seen_to_be(void) {
-    helio_channel_config narrow = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(7));
+    helio_channel_config narrow = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(7));
     narrow.packet_bytes = 548;
-    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(7));
+    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(7));
     helio_channel *rx = open_channel(&narrow);
     helio_channel *tx = open_channel(&here);
     char packet[1472] = "";
@@ -278,9 +280,9 @@ static void datagrams_longer_than_allowed_are_seen_to_be(void) {
 }
 
 static void datagrams_the_kernel_drops_are_counted(void) {
-    helio_channel_config small = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(8));
+    helio_channel_config small = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(8));
     small.socket_buffer = 4096;
-    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(8));
+    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(8));
     helio_channel *rx = open_channel(&small);
     helio_channel *tx = open_channel(&here);
     char packet[1000] = "";
@@ -300,9 +302,9 @@ static void datagrams_the_kernel_drops_are_counted(void) {
 }
 
 static void the_kernels_stamp_comes_when_asked_for(void) {
-    helio_channel_config stamped = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(9));
+    helio_channel_config stamped = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(9));
     stamped.kernel_stamps = true;
-    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(9));
+    const helio_channel_config here = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(9));
     helio_channel *rx = open_channel(&stamped);
     helio_channel *tx = open_channel(&here);
     udp->send(tx, NULL, "x", 1, true);
@@ -323,23 +325,23 @@ static void refused(const helio_channel_config *config, int error, const char *s
 }
 
 static void refusals_say_what_to_do(void) {
-    const helio_channel_config taken = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(10));
+    const helio_channel_config taken = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", test_port(10));
     helio_channel *first = open_channel(&taken);
     char text[HELIO_ADDRESS_TEXT + 32];
-    snprintf(text, sizeof text, "127.0.0.1:%u is in use", port(10));
+    snprintf(text, sizeof text, "127.0.0.1:%u is in use", test_port(10));
     refused(&taken, HELIO_ERR_ADDRESS, text);
     udp->close(first);
 
     helio_channel *holder = open_channel(&taken);
-    helio_channel_config upstream = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", port(10));
+    helio_channel_config upstream = config_of(HELIO_CHANNEL_TRANSMIT, "127.0.0.1", test_port(10));
     upstream.upstream = true;
-    snprintf(text, sizeof text, "upstream: 127.0.0.1:%u is in use by another", port(10));
+    snprintf(text, sizeof text, "upstream: 127.0.0.1:%u is in use by another", test_port(10));
     refused(&upstream, HELIO_ERR_ADDRESS, text);
     udp->close(holder);
 
-    helio_channel_config foreign = config_of(HELIO_CHANNEL_RECEIVE, "192.0.2.1", port(11));
+    helio_channel_config foreign = config_of(HELIO_CHANNEL_RECEIVE, "192.0.2.1", test_port(11));
     refused(&foreign, HELIO_ERR_ADDRESS, "192.0.2.1 is not an address of this machine");
-    foreign = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", port(11));
+    foreign = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.1", test_port(11));
     helio_address_parse("192.0.2.1", &foreign.interface);
     refused(&foreign, HELIO_ERR_ADDRESS, "interface=192.0.2.1 is not an address of this machine");
     foreign.role = HELIO_CHANNEL_TRANSMIT;
@@ -353,7 +355,7 @@ static int open_without_route(void) {
     if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) {
         return NO_NAMESPACE;
     }
-    helio_channel_config config = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", port(12));
+    helio_channel_config config = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", test_port(12));
     config.interface = (helio_address){.family = 4};
     helio_channel *channel = NULL;
     const int error = udp->open(&config, &channel);

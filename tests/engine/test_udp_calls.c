@@ -94,10 +94,6 @@ static void tell(void *context, helio_channel_event event, const helio_address *
     snprintf(told.why, sizeof told.why, "%s", why);
 }
 
-static uint16_t port(int n) {
-    return test_port((unsigned)n);
-}
-
 static helio_channel_config config_of(helio_channel_role role, int n, bool offload) {
     helio_channel_config config = {.role = role,
                                    .destinations_count = 1,
@@ -108,7 +104,7 @@ static helio_channel_config config_of(helio_channel_role role, int n, bool offlo
                                    .gro = offload,
                                    .tell = tell};
     helio_address_parse("127.0.0.1", &config.destinations[0]);
-    config.destinations[0].port = port(n);
+    config.destinations[0].port = test_port(n);
     config.interface = config.destinations[0];
     config.interface.port = 0;
     return config;
@@ -305,7 +301,7 @@ static void packets_of_any_lengths_keep_their_order(void) {
     helio_channel *rx_b = open_channel(HELIO_CHANNEL_RECEIVE, 4, false);
     helio_channel_config both = config_of(HELIO_CHANNEL_TRANSMIT, 3, true);
     both.destinations[both.destinations_count] = both.destinations[0];
-    both.destinations[both.destinations_count++].port = port(4);
+    both.destinations[both.destinations_count++].port = test_port(4);
     helio_channel *tx = NULL;
     CHECK_EQUAL(udp->open(&both, &tx), 0);
     helio_random random;

@@ -378,6 +378,7 @@ static void change_subscription(void) {
 
 static void begin(int level, uint64_t seed, bool with_acks) {
     has_acks = with_acks;
+    in_arrival_order = seed % 4 == 3;
     helio_random_init(&dice, seed);
     now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
     packets_given = late_count = down.count = 0;
@@ -395,9 +396,7 @@ static void end(void) {
 
 static void play(uint64_t seed) {
     static carrier sent;
-    in_arrival_order = seed % 4 == 3;
     begin(3, seed, seed % 2);
-    in_arrival_order = false;
     while (packets_given < PACKETS) {
         const bool is_rough = packets_given / PHASE % 2;
         const bool is_full = is_rough && chance(100);

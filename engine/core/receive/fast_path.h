@@ -1,9 +1,9 @@
 /* The fast path of receiving: the common packet, from datagram to sink, in one function.
  *
- * The common packet is whole data (ODATA) without options, from the stream's source, with one batch of
- * messages for one subscription, on a stream in its steady state: nothing is blocked or being joined.
- * It is next in order, and then nothing is missing or held; or it follows the newest packet while an
- * older one is missing, and then it is held, unread.  Everything else, and every packet that is not
+ * The common packet is whole data (ODATA) without options, from the stream's source, on a stream in
+ * its steady state: nothing is blocked or being joined.  It is next in order, with one batch of
+ * messages for one subscription, and nothing is missing or held; or it follows the newest packet while
+ * an older one is missing, and then it is held, unread.  Everything else, and every packet that is not
  * well formed, takes the general path (endpoint.c), which alone decides what it means.
  *
  * Both paths agree: deliveries, statistics and state are the same (tests/fuzz/fuzz_pair.c runs each
