@@ -312,6 +312,21 @@ static void a_late_packet_and_an_earlier_request_overtake_nothing(void) {
     helio_nak_fini(&nak);
 }
 
+static void a_repair_before_its_confirmation_measures_the_answer_too(void) {
+    begin_alone();
+    int64_t now_ns = 0;
+    for (uint64_t i = 0; i < 50; i++) {
+        helio_nak_miss(&nak, S + i, 1, now_ns);
+        helio_nak_on_newest(&nak, S + i + 5, now_ns);
+        now_ns = next_due() + 400 * US;
+        CHECK(helio_nak_on_repair(&nak, S + i, false, now_ns).was_asked_for);
+    }
+    CHECK_EQUAL(patience_ns(S + 100, now_ns, false), 1600 * US); /* four times; 2 ms at first */
+    CHECK_EQUAL(patience_ns(S + 110, now_ns + 100 * MS, true),
+                5 * MS); /* no confirmation was seen */
+    helio_nak_fini(&nak);
+}
+
 static void requests_stay_in_order_when_the_window_grows(void) {
     begin_alone();
     ask(S + 3, 0);
@@ -582,6 +597,7 @@ int main(void) {
     RUN(a_request_that_a_later_one_overtook_is_repeated_at_once);
     RUN(a_request_is_overtaken_three_times_and_then_waits_as_ever);
     RUN(a_late_packet_and_an_earlier_request_overtake_nothing);
+    RUN(a_repair_before_its_confirmation_measures_the_answer_too);
     RUN(requests_stay_in_order_when_the_window_grows);
     RUN(requests_stay_in_order_when_their_entries_spread);
     RUN(who_never_asks_gives_up_when_grace_is_over);

@@ -56,7 +56,7 @@ static bool drop(void *context, const void *packet, size_t length, int64_t now_n
 }
 
 /* A source, `count` receivers that report, and the listener. */
-static void begin(unsigned count, bool takes_unicast) {
+static void begin_with(unsigned count, bool takes_unicast, helio_tx_pace_config pace) {
     messages = drops = 0;
     memset(listened, 0, sizeof listened);
     world_init(&w, 5, 0);
@@ -75,12 +75,17 @@ static void begin(unsigned count, bool takes_unicast) {
     helio_sim_set_link(receivers[0].node, &(helio_sim_link){.drops = drop});
     helio_tx_stream_config config = world_source_config(1);
     config.report_interval_ns = 5 * MS;
+    config.pace = pace;
     world_add_source(&w, &source, &config);
     const helio_address address = world_host(200, 50000);
     listener = helio_sim_add_node(w.sim, &address);
     helio_sim_attach(listener, &(helio_sim_handler){NULL, listen, rest, never});
     helio_sim_join(listener, &config.group);
     CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic), 0);
+}
+
+static void begin(unsigned count, bool takes_unicast) {
+    begin_with(count, takes_unicast, (helio_tx_pace_config){0});
 }
 
 static void end(void) {
@@ -152,6 +157,38 @@ static void the_third_repair_goes_to_the_group(void) {
     end();
 }
 
+static const helio_tx_stream_stats *sent(void) {
+    const helio_tx_stream_stats *stats = world_record(&w, HELIO_SCOPE_TX_STREAM, "");
+    CHECK(stats);
+    return stats;
+}
+
+static void a_repair_that_leaves_at_once_is_its_confirmation(void) {
+    begin(1, true);
+    lose_one(0);
+    CHECK_EQUAL(messages, 4);
+    CHECK_EQUAL(helio_cell(&sent()->repair_packets), 1);
+    CHECK_EQUAL(helio_cell(&sent()->nak_confirmations_sent), 0);
+    end();
+}
+
+static void a_repair_that_waits_for_the_rate_is_confirmed_first(void) {
+    begin_with(1, true, (helio_tx_pace_config){.rate = 100000, .repair_share = 0.01});
+    send_one();
+    world_run(&w, 50 * MS);
+    drops = 2;
+    send_one();
+    send_one();
+    send_one();
+    world_run(&w, 10 * MS); /* the first repair uses up the rate for 90 ms */
+    CHECK_EQUAL(helio_cell(&sent()->repair_packets), 1);
+    CHECK_EQUAL(helio_cell(&sent()->nak_confirmations_sent), 1);
+    world_run(&w, 200 * MS);
+    CHECK_EQUAL(messages, 4);
+    CHECK_EQUAL(helio_cell(&sent()->repair_packets), 2);
+    end();
+}
+
 /* The back-off with which the last request was made. */
 static uint64_t backoff_ns(void) {
     const helio_rx_stream_stats *stats = world_record(&w, HELIO_SCOPE_RX_STREAM, "");
@@ -207,6 +244,8 @@ int main(void) {
     RUN(repairs_go_to_the_group_when_there_are_two_receivers);
     RUN(repairs_go_to_the_group_unless_the_receiver_reads_its_own_socket);
     RUN(the_third_repair_goes_to_the_group);
+    RUN(a_repair_that_leaves_at_once_is_its_confirmation);
+    RUN(a_repair_that_waits_for_the_rate_is_confirmed_first);
     RUN(who_is_answered_alone_asks_without_delay);
     RUN(a_repair_by_unicast_from_another_address_is_refused);
     return check_result();

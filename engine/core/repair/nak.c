@@ -453,25 +453,6 @@ static void overtake(helio_nak *nak, uint64_t sequence, bool is_near, int64_t as
     }
 }
 
-helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, bool is_near,
-                                    int64_t now_ns) {
-    const helio_nak_entry *entry = entry_of(nak, sequence);
-    if (helio_nak_state_of(nak, sequence) == HELIO_NAK_NONE || entry->is_near != is_near) {
-        return helio_nak_remove(nak, sequence);
-    }
-    const bool is_answer = entry->is_open;
-    const uint32_t repeats = repeats_of(entry) + entry->overtaken;
-    const int64_t asked_ns = entry->asked_ns;
-    if (entry->confirmed_ns) {
-        measure_repair(nak, entry, now_ns);
-    }
-    const helio_nak_found found = helio_nak_remove(nak, sequence);
-    if (is_answer && repeats == 0) { /* else it is not known which request was answered */
-        overtake(nak, sequence, is_near, asked_ns, now_ns - asked_ns, now_ns);
-    }
-    return found;
-}
-
 /* The destination of the last NAK for it confirmed the request. */
 static void measure_ncf(helio_nak *nak, const helio_nak_entry *entry, int64_t now_ns) {
     helio_nak_time *time = &path_of(nak, entry)->confirming;
@@ -483,6 +464,32 @@ static void measure_ncf(helio_nak *nak, const helio_nak_entry *entry, int64_t no
     if (!entry->is_near) {
         helio_backoff_set_round_trip(&nak->backoff, time->rtt.smoothed_ns);
     }
+}
+
+/* A repair that comes before a confirmation of its request is one too. */
+static void measure_answer(helio_nak *nak, const helio_nak_entry *entry, int64_t now_ns) {
+    if (entry->confirmed_ns) {
+        measure_repair(nak, entry, now_ns);
+    } else if (entry->state == HELIO_NAK_WAIT_NCF && entry->asked) {
+        measure_ncf(nak, entry, now_ns);
+    }
+}
+
+helio_nak_found helio_nak_on_repair(helio_nak *nak, uint64_t sequence, bool is_near,
+                                    int64_t now_ns) {
+    const helio_nak_entry *entry = entry_of(nak, sequence);
+    if (helio_nak_state_of(nak, sequence) == HELIO_NAK_NONE || entry->is_near != is_near) {
+        return helio_nak_remove(nak, sequence);
+    }
+    const bool is_answer = entry->is_open;
+    const uint32_t repeats = repeats_of(entry) + entry->overtaken;
+    const int64_t asked_ns = entry->asked_ns;
+    measure_answer(nak, entry, now_ns);
+    const helio_nak_found found = helio_nak_remove(nak, sequence);
+    if (is_answer && repeats == 0) { /* else it is not known which request was answered */
+        overtake(nak, sequence, is_near, asked_ns, now_ns - asked_ns, now_ns);
+    }
+    return found;
 }
 
 static bool on_confirmed(helio_nak *nak, uint64_t sequence, bool is_near, int64_t now_ns) {

@@ -7,7 +7,7 @@
  *   WAIT_DATA  confirmed; waits data_ns for the repair, doubling up to 100 ms
  *
  * repeat_ns and data_ns, unless configured, follow the measured time from NAK to confirmation and
- * from confirmation to repair.  A receiver that never requests repairs gives a sequence number up
+ * from confirmation to repair.  A repair that comes before a confirmation is both.  A receiver that never requests repairs gives a sequence number up
  * when its GRACE ends.
  *
  * Sources answer requests in order.  When the repair of a later request has come and an earlier
@@ -107,7 +107,7 @@ typedef struct helio_nak_time {
 
 /* Who is asked: the source, or the local repairer. */
 typedef struct helio_nak_path {
-    helio_nak_time confirming; /* NAK to confirmation */
+    helio_nak_time confirming; /* NAK to confirmation, or to a repair that came first */
     helio_nak_time repairing;  /* confirmation to repair */
 } helio_nak_path;
 

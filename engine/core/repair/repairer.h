@@ -1,6 +1,7 @@
 /* Answers to requests for repair: the source's part.
  *
- * The source confirms a NAK at once (NCF).  Packets in the history are queued, each at most once.
+ * The source confirms a NAK at once (NCF), unless it repairs all that the NAK requests at once for
+ * the only receiver.  Packets in the history are queued, each at most once.
  * A packet whose repair was sent less than linger_ns ago is not queued: repair and request
  * crossed.  A request repeated within linger_ns is not confirmed again, so that a storm of NAKs
  * does not become a storm of NCFs.

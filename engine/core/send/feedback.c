@@ -170,6 +170,29 @@ static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const 
     }
 }
 
+static bool is_repaired_at(const helio_txw *txw, uint32_t requested, int64_t now_ns) {
+    const uint64_t sequence = helio_sequence_widen(requested, txw->lead);
+    if (!helio_txw_has(txw, sequence)) {
+        return false;
+    }
+    const helio_txw_slot *slot = helio_txw_slot_of(txw, sequence);
+    return slot->repairs > 0 && !slot->queued && slot->repaired_ns == now_ns;
+}
+
+/* Repairs for the only receiver of the stream leave at once.  Each confirms its request: there is no
+ * other receiver whose request a confirmation would hold back. */
+static void repair_at_once(helio_tx_stream *stream, helio_repair_answer *answer,
+                           helio_moment moment) {
+    helio_tx_send_repairs(stream, moment);
+    size_t left = 0;
+    for (size_t i = 0; i < answer->confirmed_count; i++) {
+        if (!is_repaired_at(&stream->txw, answer->confirmed[i], moment.now_ns)) {
+            answer->confirmed[left++] = answer->confirmed[i];
+        }
+    }
+    answer->confirmed_count = left;
+}
+
 /* The NLAs of a NAK or NNAK are those of this stream. */
 static bool is_addressed_to(const helio_tx_stream *stream, const helio_pgm_packet *nak) {
     return !stream->is_group || (helio_address_same_ip(&nak->source, &stream->config.address) &&
@@ -192,6 +215,9 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     const uint32_t asker = identify(stream, nak, from, &is_proven, moment);
     helio_repair_answer answer;
     helio_repairer_on_nak(&stream->repairer, nak, asker, askers, moment, &answer);
+    if (answer.only && answer.confirmed_count > 0) {
+        repair_at_once(stream, &answer, moment);
+    }
     confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, answer.only, moment);
     confirm(stream, nak, answer.shed, answer.shed_count, askers, from, moment);
     if (stream->is_group) {

@@ -160,6 +160,11 @@ helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence
  * limits of what is not stable are of messages, all else is of packets. */
 size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *topic, size_t count);
 
+/* ---- send/stream.c ---- */
+
+/* Sends repairs that wait, as many as the rate permits and at most 32.  Returns how many. */
+int helio_tx_send_repairs(helio_tx_stream *stream, helio_moment moment);
+
 /* ---- send/control.c ---- */
 
 /* Says where the stream is.  `now_ns` is told back by receivers, for round trips; 0: not known. */

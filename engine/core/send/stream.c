@@ -15,7 +15,7 @@
 enum {
     RECEIVERS_DEFAULT = 1024,
     REPORT_RATE_DEFAULT = 1000,
-    POLL_REPAIRS = 32,   /* most repairs sent by one poll */
+    REPAIRS_MAX = 32,    /* most repairs sent in a row */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
     POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
     BREATH = 64,         /* fragments of a message sent in one go */
@@ -53,6 +53,14 @@ static bool send_repair(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_pace_charge_repair(&stream->pace, stream->pace.charged - charged);
     helio_bucket_charge(&stream->pace.brake, slot->length);
     return true;
+}
+
+int helio_tx_send_repairs(helio_tx_stream *stream, helio_moment moment) {
+    int sent = 0;
+    while (sent < REPAIRS_MAX && send_repair(stream, moment)) {
+        sent++;
+    }
+    return sent;
 }
 
 /* ---- the batcher's door ---- */
@@ -528,9 +536,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_moment moment) {
     int sent = helio_tx_open(stream, moment.now_ns);
     helio_tx_tend_reports(stream, moment.now_ns);
     sent += helio_tx_tell(stream, moment);
-    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, moment); i++) {
-        sent++;
-    }
+    sent += helio_tx_send_repairs(stream, moment);
     helio_tx_follow_poll(stream, moment);
     helio_tx_govern_poll(stream, moment);
     return sent;
