@@ -75,6 +75,7 @@ struct helio_tx_stream {
     helio_tx_blame blame;
     helio_tx_topics topics;
 
+    uint32_t repairs_in_turn; /* sent since the last poll, but for those among data */
     uint32_t spm_sequence;
     helio_moment moment;      /* of the last poll, or wait: for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
@@ -162,7 +163,8 @@ size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *t
 
 /* ---- send/stream.c ---- */
 
-/* Sends repairs that wait, as many as the rate permits and at most 32.  Returns how many. */
+/* Sends repairs that wait, as many as the rate permits and at most 32 from one poll to the next.  Returns
+ * how many. */
 int helio_tx_send_repairs(helio_tx_stream *stream, helio_moment moment);
 
 /* ---- send/control.c ---- */

@@ -15,7 +15,7 @@
 enum {
     RECEIVERS_DEFAULT = 1024,
     REPORT_RATE_DEFAULT = 1000,
-    REPAIRS_MAX = 32,    /* most repairs sent in a row */
+    REPAIRS_MAX = 32,    /* most repairs sent from one poll to the next */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
     POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
     BREATH = 64,         /* fragments of a message sent in one go */
@@ -57,7 +57,8 @@ static bool send_repair(helio_tx_stream *stream, helio_moment moment) {
 
 int helio_tx_send_repairs(helio_tx_stream *stream, helio_moment moment) {
     int sent = 0;
-    while (sent < REPAIRS_MAX && send_repair(stream, moment)) {
+    while (stream->repairs_in_turn < REPAIRS_MAX && send_repair(stream, moment)) {
+        stream->repairs_in_turn++;
         sent++;
     }
     return sent;
@@ -536,6 +537,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_moment moment) {
     int sent = helio_tx_open(stream, moment.now_ns);
     helio_tx_tend_reports(stream, moment.now_ns);
     sent += helio_tx_tell(stream, moment);
+    stream->repairs_in_turn = 0;
     sent += helio_tx_send_repairs(stream, moment);
     helio_tx_follow_poll(stream, moment);
     helio_tx_govern_poll(stream, moment);
