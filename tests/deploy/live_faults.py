@@ -397,12 +397,12 @@ def store(fleet: Fleet, name: str, *options: str, source: Mapping[str, Any], **m
     fleet.actor(f"{name}-source", "feed", rate=50, size=1000, options=dict(source), **common)
 
 
-def _serve(fleet: Fleet, name: str, *options: str, words: Sequence[str] = (), **more: Any) -> None:
+def _serve(fleet: Fleet, name: str, *options: str, topic: str = "", words: Sequence[str] = (), **more: Any) -> None:
     (folder := fleet.folder / name).mkdir(exist_ok=True)
     given = [word for option in (f"name={name}", "idle=block", *options) for word in ("-o", option)]
     listen = f"--listen=127.0.0.1:{fleet.port(name)}"
-    place = fleet.place(name)
-    fleet.heliograph(name, "store", "serve", str(folder), place, name.upper(), *given, *words, listen, **more)
+    what = [str(folder), fleet.place(name), topic or name.upper()]
+    fleet.heliograph(name, "store", "serve", *what, *given, *words, listen, **more)
 
 
 def _store_cannot_write(possible: bool) -> Step:
@@ -424,6 +424,11 @@ def _service_dies(fleet: Fleet) -> None:
 def _store_rests(fleet: Fleet) -> None:
     fleet.kill("gap", signal.SIGSTOP)
     threading.Timer(5.0, lambda: fleet.kill("gap", signal.SIGCONT)).start()
+
+
+def _more_topics(fleet: Fleet) -> None:
+    common = {"endpoint": fleet.place("crowded"), "topics": ["CROWDED-2"], "instance": QUIET}
+    fleet.actor("crowded-more", "feed", rate=50, size=1000, **common)
 
 
 def _small_disk(fleet: Fleet) -> None:
@@ -481,6 +486,14 @@ STORES = (
         _store_cannot_write(True),
     ),
     _of_store("served", "SIGKILL of the service", expect("StoreServiceRestarted", 60, node="served"), _service_dies),
+    Fault(
+        "a second topic of the pattern of a store with --topics-max=1",
+        (expect("StoreTopicsRefused", 60, node="crowded"),),
+        _more_topics,
+        lambda f: f.end("crowded-more"),
+        ends("crowded-source", "crowded"),
+        lambda f: store(f, "crowded", source={}, topic="CROWDED*", words=["--topics-max=1"]),
+    ),
     _of_store(
         "gap",
         "SIGSTOP of the store for 5 s, 64 packets of history",

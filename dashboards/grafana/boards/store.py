@@ -78,6 +78,15 @@ def panels(limits: Limits) -> list[Panel]:
             "short", "Ranges of messages that the store lacks, and what came of them.",
             "no open holes, but for a short time after a restart; none given up.", limits("StoreGap"),
         ),
+        lines(
+            "Topics", [
+                q.most("store.topics", q.NODE, "node").named("kept"),
+                q.amount("store.topics_refused", q.NODE, "node").named("announcements refused"),
+            ],
+            "short", "Topics that the store keeps, and announcements of topics that it should keep and does not.",
+            "as many as the sources have that match its patterns; none refused.", limits("StoreTopicsRefused"),
+            opens=to.NODE,
+        ),
         row("Subscribers on other hosts"),
         lines(
             "Subscribers served", [q.most("store.service_readers", q.NODE, "node")], "short",
@@ -130,13 +139,13 @@ def panels(limits: Limits) -> list[Panel]:
             limits("StoreBlocked"), width=8,
         ),
         lines(
-            "Time of a write",
-            [q.p(one, "store.write_time", q.NODE, "node") for one in ("p50", "p99", "max")], "s",
-            "Time of a write to the page cache.", "below a millisecond.", log=True,
-        ),
-        lines(
-            "Time of a sync",
-            [q.p(one, "store.sync_time", q.NODE, "node") for one in ("p50", "p99", "max")], "s",
-            "Time that the disk takes for an fsync.", "that of the disk: from 0.1 ms (NVMe) to 20 ms.", log=True,
+            "Times of writes and syncs",
+            [
+                q.p(one, f"store.{what}_time", q.NODE, "node").named(f"{what}, {one}")
+                for what in ("write", "sync")
+                for one in ("p50", "p99", "max")
+            ],
+            "s", "Time of a write to the page cache, and time that the disk takes for an fsync.",
+            "writes below a millisecond; syncs as the disk, from 0.1 ms (NVMe) to 20 ms.", log=True, width=24,
         ),
     ]  # fmt: skip
