@@ -276,6 +276,7 @@ class Server:
                 await writer.drain()
         writer.close()
         await writer.wait_closed()
+        connection.transport = None  # in Python 3.11 one that sent its last bytes after close() cannot be aborted
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-# Else its plugin imports it when a run ends, beside threads of tests, which the parser of Python 3.11 does not always
-# survive: "AST constructor recursion depth mismatch" (python/cpython#106905) came in place of a summary.
-import hypothesis  # noqa: F401
 import pytest
 
 pytest_plugins = ["tests.plugins.strict_skips"]
