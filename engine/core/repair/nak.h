@@ -7,8 +7,8 @@
  *   WAIT_DATA  confirmed; waits data_ns for the repair, doubling up to 100 ms
  *
  * repeat_ns and data_ns, unless configured, follow the measured time from NAK to confirmation and
- * from confirmation to repair.  A repair that comes before a confirmation is both.  A receiver that never requests repairs gives a sequence number up
- * when its GRACE ends.
+ * from confirmation to repair.  A repair that comes before a confirmation is both.  A receiver that
+ * never requests repairs gives a sequence number up when its GRACE ends.
  *
  * Sources answer requests in order.  When the repair of a later request has come and an earlier
  * request is still open, the answer to the earlier one was probably lost.  The time that the later

@@ -1,10 +1,9 @@
 /* Answers to requests for repair: the source's part.
  *
  * The source confirms a NAK at once (NCF), unless it repairs all that the NAK requests at once for
- * the only receiver.  Packets in the history are queued, each at most once.
- * A packet whose repair was sent less than linger_ns ago is not queued: repair and request
- * crossed.  A request repeated within linger_ns is not confirmed again, so that a storm of NAKs
- * does not become a storm of NCFs.
+ * the only receiver.  Packets in the history are queued, each at most once.  A packet whose repair
+ * was sent less than linger_ns ago is not queued: repair and request crossed.  A request repeated
+ * within linger_ns is not confirmed again, so that a storm of NAKs does not become a storm of NCFs.
  *
  * Repairs of packets half a window old or older are for receivers that joined late.  They are not
  * pressing: new data need not wait for them, unless it is about to push them out of a full window.
