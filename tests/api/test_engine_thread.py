@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import Instance, OptionError, SystemCallError
-from tests.segment.decoder import decode
+from tests.segment.decoder import decode_live
 
 from .conftest import until
 
@@ -37,8 +37,7 @@ def policy_of(task: Path) -> tuple[int, int]:
 
 def info_of(instance: Instance) -> dict[str, str]:
     """What the instance says of itself in its segment."""
-    assert instance.segment is not None
-    (found,) = decode(instance.segment.read_bytes()).of("instance")
+    (found,) = decode_live(instance.segment).of("instance")
     return dict(found.labels)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from heliograph.engine import Instance
 from tests.ports import free_port
-from tests.segment.decoder import decode
+from tests.segment.decoder import decode_live
 
 from .conftest import collect, until
 
@@ -21,8 +21,7 @@ STREAMS = 100
 
 def values(instance: Instance, scope: str, **labels: str) -> dict[str, int]:
     """The statistics of the only object of a scope."""
-    assert instance.segment is not None
-    (found,) = decode(instance.segment.read_bytes()).of(scope, **labels)
+    (found,) = decode_live(instance.segment).of(scope, **labels)
     return dict(found.values)
 
 

@@ -7,15 +7,14 @@ from typing import Any, Literal
 import pytest
 
 from heliograph.engine import Instance, OptionError, UsageError
-from tests.segment.decoder import decode
+from tests.segment.decoder import decode_live
 
 from .conftest import collect, until
 
 
 def timed(instance: Instance) -> set[str]:
     """Topics whose receivers have measured a message's latency."""
-    assert instance.segment is not None
-    found = decode(instance.segment.read_bytes()).of("receiver")
+    found = decode_live(instance.segment).of("receiver")
     return {
         item.labels["topic"]
         for item in found
@@ -24,8 +23,7 @@ def timed(instance: Instance) -> set[str]:
 
 
 def level_events(instance: Instance) -> list[tuple[str, str]]:
-    assert instance.segment is not None
-    found = decode(instance.segment.read_bytes()).events
+    found = decode_live(instance.segment).events
     return [(event.name, event.text) for event in found if event.name.startswith("level_")]
 
 
@@ -82,8 +80,7 @@ def test_the_wait_in_the_socket_is_recorded_from_the_moment_the_level_rises(unic
         def waits() -> int:
             transmitter.send(b"x")
             assert len(collect(receiver, 1)) == 1
-            assert instance.segment is not None
-            (stream,) = decode(instance.segment.read_bytes()).of("rx_stream")
+            (stream,) = decode_live(instance.segment).of("rx_stream")
             return stream.histograms["socket_latency"].total if "socket_latency" in stream.histograms else 0
 
         assert waits() == 0

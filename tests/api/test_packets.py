@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from heliograph.engine import Instance, Receiver, Transmitter
-from tests.segment.decoder import decode
+from tests.segment.decoder import decode_live
 
 from .conftest import until
 
@@ -20,8 +20,7 @@ ODATA = 4
 
 def counts(instance: Instance, scope: str) -> dict[str, int]:
     """The statistics of the only object of a scope."""
-    assert instance.segment is not None
-    (found,) = decode(instance.segment.read_bytes()).of(scope)
+    (found,) = decode_live(instance.segment).of(scope)
     return dict(found.values)
 
 

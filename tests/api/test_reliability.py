@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heliograph.engine import Instance, Loss, Message
 from tests.ports import free_port
-from tests.segment.decoder import decode
+from tests.segment.decoder import decode_live
 
 from .conftest import collect, until
 
@@ -13,8 +13,7 @@ TOPIC = "PRICES.FX"
 
 def records(instance: Instance, scope: str) -> list[dict[str, int]]:
     """The statistics of the live objects of a scope."""
-    assert instance.segment is not None
-    return [dict(found.values) for found in decode(instance.segment.read_bytes()).of(scope) if found.state == "live"]
+    return [dict(found.values) for found in decode_live(instance.segment).of(scope) if found.state == "live"]
 
 
 def test_a_receiver_that_does_not_ask_is_told_its_losses_and_the_sender_hears_nothing(multicast: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from heliograph.engine import Instance, Loss, Message, Receiver
 from tests.api.conftest import Script, collect, until
-from tests.segment.decoder import Decoded, decode
+from tests.segment.decoder import Decoded, decode_live
 
 TOPIC = "T"
 
@@ -79,8 +79,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def look(instance: Instance) -> Decoded:
-    assert instance.segment is not None
-    return decode(instance.segment.read_bytes())
+    return decode_live(instance.segment)
 
 
 def count(instance: Instance, cell: str) -> int:

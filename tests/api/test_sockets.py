@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.engine import EndpointError, Instance, SystemCallError
 from tests.ports import free_port
-from tests.segment.decoder import Decoded, decode
+from tests.segment.decoder import Decoded, decode_live
 
 from .conftest import collect, until
 
@@ -17,8 +17,7 @@ RAW = "encapsulation=ip"
 
 
 def segment_of(instance: Instance) -> Decoded:
-    assert instance.segment is not None
-    return decode(instance.segment.read_bytes())
+    return decode_live(instance.segment)
 
 
 def counted(instance: Instance, name: str) -> int:

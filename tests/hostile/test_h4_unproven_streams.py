@@ -15,7 +15,7 @@ from tests.api.conftest import until
 from tests.hostile.forging import ATTACKER, HOST, Session, attacker, batch, odata, spm
 from tests.hostile.looking import resident
 from tests.ports import free_port
-from tests.segment.decoder import decode
+from tests.segment.decoder import decode_live
 
 FORGED = 10_000
 MOST_BYTES = 16 << 20
@@ -25,8 +25,7 @@ TOPIC, OTHER = "WANTED", "OTHER"
 
 
 def counts(instance: Instance) -> dict[str, int]:
-    assert instance.segment is not None
-    (found,) = decode(instance.segment.read_bytes()).of("instance")
+    (found,) = decode_live(instance.segment).of("instance")
     return dict(found.values)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Damaged", "Decoded", "Event", "Histogram", "Object", "Scope", "Statistic", "decode"]
+__all__ = ["Damaged", "Decoded", "Event", "Histogram", "Object", "Scope", "Statistic", "decode", "decode_live"]
 
 HEADER = struct.Struct("<8sIIQQQQQQQQQQIIQQIIQQ48s32sQII16s")
 OBJECT = struct.Struct("<IIQQQQQ464s")
@@ -22,6 +23,8 @@ STATES = ("writing", "running", "closed")
 OBJECT_STATES = ("empty", "live", "gone")
 SEVERITIES = ("info", "warning", "error")
 KINDS = {"counter", "gauge", "signed", "peak", "histogram"}
+LOOKS = 3
+"""Copies of a live segment, at most, until damage is believed."""
 
 
 class Damaged(Exception):
@@ -303,3 +306,18 @@ def decode(data: bytes) -> Decoded:
         tuple(_events(file, events_at, event_capacity, event_bytes, written, kinds)),
         written,
     )
+
+
+def decode_live(segment: Path | None) -> Decoded:
+    """A segment that an engine writes meanwhile, an instance's `segment`.
+
+    A copy is taken from front to back, so a histogram's `used` can be older than the counts behind it (section 4). The
+    next copy has both; real damage is there again.
+    """
+    assert segment is not None, "the instance has no segment"
+    for _ in range(LOOKS - 1):
+        try:
+            return decode(segment.read_bytes())
+        except Damaged:
+            continue
+    return decode(segment.read_bytes())

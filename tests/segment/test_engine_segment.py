@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import Instance
-from tests.segment.decoder import Damaged, Decoded, decode
+from tests.segment.decoder import Damaged, Decoded, decode, decode_live
 from tests.segments import SegmentEvent, SegmentObject, directory_text, write_segment
 
 MESSAGES = 500
@@ -22,8 +22,7 @@ def _endpoint(number: int) -> str:
 
 
 def _read(instance: Instance) -> Decoded:
-    assert instance.segment is not None
-    return decode(instance.segment.read_bytes())
+    return decode_live(instance.segment)
 
 
 @pytest.fixture(name="engine")
