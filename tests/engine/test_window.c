@@ -203,13 +203,20 @@ static void send_trial_packet(trial *t) {
     const uint64_t least = t->is_long ? TRIAL_LONGEST - 500 : 0;
     const uint32_t length = (uint32_t)(least + 1 + helio_random_below(&t->random, range - least));
     const uint64_t sequence = ++t->lead;
+    const bool is_elsewhere = helio_random_below(&t->random, 2) == 0;
+    static _Alignas(HELIO_TXW_ALIGNMENT) uint8_t elsewhere[TRIAL_LONGEST + HELIO_TXW_ALIGNMENT];
+    uint8_t *packet = is_elsewhere ? elsewhere : memory;
     for (size_t i = 0; i < length; i++) {
-        memory[i] = byte_of(sequence, i);
+        packet[i] = byte_of(sequence, i);
     }
     t->sent[sequence] = (trial_packet){.length = length, .sent_ns = t->now_ns, .memory = memory};
     t->taken += rounded(length);
     CHECK(helio_txw_opened(txw) == memory);
-    helio_txw_commit(txw, length, 0, t->now_ns);
+    if (is_elsewhere) {
+        helio_txw_commit_copy(txw, elsewhere, length, 0, t->now_ns);
+    } else {
+        helio_txw_commit(txw, length, 0, t->now_ns);
+    }
     CHECK(helio_txw_packet(txw, sequence) == memory);
     model_age(t, txw->floor, 4);
 }

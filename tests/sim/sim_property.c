@@ -243,6 +243,7 @@ static void add_source(trial *t, unsigned i) {
     config.first_sequence = starts[pick(t, 4)];
     config.max_packet_bytes = chance(t, 0.2) ? 548 : 1472;
     config.first_spm_sequence = starts[pick(t, 4)];
+    config.is_copied = chance(t, 0.3);
     config.poll_interval_ns = chance(t, 0.2) ? 10 * HELIO_MILLISECOND : 0;
     config.announce_interval_ns = 20 * HELIO_MILLISECOND;
     config.linger_ns = (t->is_gentle ? 3000 : 500) * HELIO_MILLISECOND;

@@ -128,6 +128,7 @@ static helio_tx_stream_config draw_config(void) {
     config.acker_expiry_ns = 2 * HELIO_SECOND;
     config.awaits_credit = !config.is_raw && chance(100);
     config.has_checksums = !chance(200);
+    config.is_copied = chance(300);
     config.late_join = chance(300);
     config.poll_interval_ns = chance(300) ? 50 * HELIO_MILLISECOND : 0;
     config.send_now = chance(500) ? carry_now : NULL;

@@ -137,6 +137,7 @@ static int open_stream(helio_tx_lane *lane, helio_moment moment) {
     config.budget = &instance->history;
     config.account = &instance->memory.account;
     config.has_checksums = !channel->driver->is_intact;
+    config.is_copied = channel->driver->is_memory;
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     helio_tx_lane_place_pace(lane, &config.pace);

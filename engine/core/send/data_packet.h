@@ -16,16 +16,14 @@ static inline uint32_t helio_tx_sum_of(const helio_tx_stream *stream, const uint
     return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
 }
 
-/* Numbers a packet without a fragment, whose `bytes` of TSDU are in place, and keeps it; returns its
- * length. */
-static inline size_t helio_tx_seal(helio_tx_stream *stream, uint8_t *packet, size_t bytes,
-                                   int64_t now_ns) {
-    helio_txw *txw = &stream->txw;
-    const uint32_t sum = helio_tx_sum_of(stream, packet + HELIO_PGM_DATA_HEADER, bytes);
-    const size_t length = helio_pgm_put_data(packet, &stream->data_head, (uint32_t)(txw->lead + 1),
-                                             (uint32_t)txw->trail, bytes, sum);
-    helio_txw_commit(txw, length, sum, now_ns);
-    return length;
+/* Completes a packet without a fragment, whose `bytes` of TSDU are in place, with the number after lead.
+ * Returns its length; *sum is that of its TSDU. */
+static inline size_t helio_tx_seal(const helio_tx_stream *stream, uint8_t *packet, size_t bytes,
+                                   uint32_t *sum) {
+    const helio_txw *txw = &stream->txw;
+    *sum = helio_tx_sum_of(stream, packet + HELIO_PGM_DATA_HEADER, bytes);
+    return helio_pgm_put_data(packet, &stream->data_head, (uint32_t)(txw->lead + 1),
+                              (uint32_t)txw->trail, bytes, *sum);
 }
 
 /* What was sent, and what of it is kept or trimmed: shown together, because within a list the packets

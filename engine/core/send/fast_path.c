@@ -46,7 +46,9 @@ bool helio_tx_fast_path(helio_tx_stream *stream, helio_tx_topic *topic, const vo
     uint8_t *packet = helio_txw_open(&stream->txw);
     const size_t bytes =
         put_batch(packet + HELIO_PGM_DATA_HEADER, &topic->position, data, length, moment.wall_ns);
-    const size_t packet_bytes = helio_tx_seal(stream, packet, bytes, moment.now_ns);
+    uint32_t sum;
+    const size_t packet_bytes = helio_tx_seal(stream, packet, bytes, &sum);
+    helio_txw_commit(&stream->txw, packet_bytes, sum, moment.now_ns);
     helio_tx_acks_note(&stream->acks, topic, topic->position.next_message++);
     helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
     stream->has_news = true;

@@ -42,6 +42,8 @@ struct helio_tx_stream {
     helio_instance_stats *instance;
     helio_heartbeat heartbeat;
     helio_txw txw;
+    /* Where packets are built if the outlet copies them; NULL: in the history. */
+    uint8_t *workspace;
     helio_tx_traffic traffic;
     helio_batcher batcher;
     /* Of this, the record. */

@@ -79,6 +79,9 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
     if (stream->pace.is_on) {
         helio_tx_pace_on_open(&stream->pace);
     }
+    if (stream->workspace) {
+        packet = stream->workspace;
+    }
     return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
@@ -119,17 +122,29 @@ static void wait_within(helio_tx_stream *stream, helio_moment moment) {
 }
 
 /* As helio_tx_seal, of a packet with a fragment. */
-static size_t seal_fragment(helio_tx_stream *stream, uint8_t *packet, helio_pgm_fragment *fragment,
-                            size_t bytes, int64_t now_ns) {
-    helio_txw *txw = &stream->txw;
+static size_t seal_fragment(const helio_tx_stream *stream, uint8_t *packet,
+                            helio_pgm_fragment *fragment, size_t bytes, uint32_t *sum) {
+    const helio_txw *txw = &stream->txw;
     const uint32_t sequence = (uint32_t)(txw->lead + 1);
     if (fragment->offset == 0) {
         fragment->first = sequence;
     }
-    const uint32_t sum = helio_tx_sum_of(stream, packet + HELIO_PGM_FRAGMENT_HEADER, bytes);
-    const size_t length = helio_pgm_encode_data(packet, &stream->session, sequence,
-                                                (uint32_t)txw->trail, fragment, bytes, sum);
-    helio_txw_commit(txw, length, sum, now_ns);
+    *sum = helio_tx_sum_of(stream, packet + HELIO_PGM_FRAGMENT_HEADER, bytes);
+    return helio_pgm_encode_data(packet, &stream->session, sequence, (uint32_t)txw->trail, fragment,
+                                 bytes, *sum);
+}
+
+/* Completes the open packet and keeps it; returns its length. */
+static size_t keep_packet(helio_tx_stream *stream, uint8_t *packet, helio_pgm_fragment *fragment,
+                          size_t bytes, int64_t now_ns) {
+    uint32_t sum;
+    const size_t length = fragment ? seal_fragment(stream, packet, fragment, bytes, &sum)
+                                   : helio_tx_seal(stream, packet, bytes, &sum);
+    if (packet == stream->workspace) {
+        helio_txw_commit_copy(&stream->txw, packet, length, sum, now_ns);
+    } else {
+        helio_txw_commit(&stream->txw, length, sum, now_ns);
+    }
     return length;
 }
 
@@ -151,9 +166,8 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
         moment = stream->moment;
     }
     const uint64_t sequence = stream->txw.lead + 1;
-    uint8_t *packet = helio_txw_opened(&stream->txw);
-    const size_t length = fragment ? seal_fragment(stream, packet, fragment, bytes, moment.now_ns)
-                                   : helio_tx_seal(stream, packet, bytes, moment.now_ns);
+    uint8_t *packet = stream->workspace ? stream->workspace : helio_txw_opened(&stream->txw);
+    const size_t length = keep_packet(stream, packet, fragment, bytes, moment.now_ns);
     if (stream->config.acks > 0) {
         helio_tx_stability_on_sent(&stream->acks.stability,
                                    messages_in(&stream->batcher, fragment, bytes));
@@ -166,7 +180,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     if (stream->pace.is_open) {
         helio_tx_pace_on_close(&stream->pace);
     }
-    helio_tx_send(stream, packet, length, true);
+    helio_tx_send(stream, packet, length, packet != stream->workspace);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
@@ -205,8 +219,13 @@ static int open_object(helio_tx_stream *stream, helio_moment moment) {
     return error;
 }
 
+static size_t workspace_bytes(const helio_tx_stream *stream) {
+    return helio_round_up(stream->config.max_packet_bytes, HELIO_TXW_LINE);
+}
+
 static size_t memory_of(const helio_tx_stream *stream) {
-    return helio_txw_memory(&stream->txw) + helio_tx_acks_memory(&stream->acks);
+    const size_t workspace = stream->workspace ? workspace_bytes(stream) : 0;
+    return helio_txw_memory(&stream->txw) + workspace + helio_tx_acks_memory(&stream->acks);
 }
 
 static bool is_valid(const helio_tx_stream_config *config) {
@@ -218,6 +237,16 @@ static bool is_valid(const helio_tx_stream_config *config) {
            config->destinations_count <= HELIO_TX_DESTINATIONS_MAX &&
            config->heartbeat_min_ns > 0 && config->ambient_interval_ns > 0 &&
            config->announce_interval_ns > 0;
+}
+
+/* A history is larger than the cache.  Where the driver copies a packet at once, as into a ring, packets
+ * are built in one place that stays in the cache, and copied into the history past it. */
+static int open_workspace(helio_tx_stream *stream) {
+    if (!stream->config.is_copied || !HELIO_COPIES_PAST_CACHE) {
+        return 0;
+    }
+    stream->workspace = aligned_alloc(HELIO_TXW_LINE, workspace_bytes(stream));
+    return stream->workspace ? 0 : HELIO_ERR_NOMEM;
 }
 
 static int init_parts(helio_tx_stream *stream, helio_moment moment) {
@@ -235,6 +264,9 @@ static int init_parts(helio_tx_stream *stream, helio_moment moment) {
     };
     if (!error) {
         error = helio_txw_init(&stream->txw, &history);
+    }
+    if (!error) {
+        error = open_workspace(stream);
     }
     if (error) {
         return error;
@@ -419,6 +451,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_slow_fini(&stream->slow);
     helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
+    free(stream->workspace);
     helio_stats_close_object(stream->stats, &stream->object, moment.wall_ns);
     free(stream->instance_name);
     free(stream->endpoint);

@@ -105,6 +105,7 @@ typedef struct helio_tx_stream_config {
         report_interval_ns; /* receivers report at least this often; 0: with NAKs and ACKs only */
     uint32_t report_rate;   /* most reports per second of all of them; 0: 1000 */
     bool has_checksums;     /* false: the way cannot damage packets, data goes without */
+    bool is_copied;         /* the outlet copies each packet before it returns */
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
     int64_t heartbeat_max_ns;

@@ -3,8 +3,9 @@
  *
  * A ring of slots describes the packets; the packets themselves, of any length, lie one
  * behind the other in chunks of one arena, so a window of short packets touches little memory
- * however long packets may be.  Packets are built in place: `open` gives room for a whole one after
- * lead, `commit` makes it lead and keeps what was used.
+ * however long packets may be.  `open` gives room for a whole packet after lead, to build it there;
+ * `commit` makes it lead and keeps what was used.  A packet built elsewhere is copied by `commit_copy`,
+ * without a place in the cache: only repairs read it again.
  *
  * Three limits drop the oldest packets: how many, how many bytes, and how old.  None of them drops
  * packets from `floor` on; when that leaves no room, `open` gives none.  The first two can be
@@ -25,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/copy.h"
 
 #define HELIO_TXW_NO_FLOOR UINT64_MAX
 
@@ -32,8 +34,9 @@ enum {
     HELIO_TXW_ALIGNMENT = 16,
     HELIO_TXW_AGED_PER_COMMIT = 4, /* packets dropped for their age while one is committed */
     HELIO_TXW_FETCH_AHEAD = 16384, /* bytes between a packet and what is fetched with it */
-    HELIO_TXW_FETCH_MIN = 512,     /* bytes of a packet that fetches; short ones need not */
-    HELIO_TXW_LINE = 64,           /* of the cache */
+    HELIO_TXW_PAST_CACHE_MIN =
+        512,             /* bytes of a packet that fetches, or is copied past the cache */
+    HELIO_TXW_LINE = 64, /* of the cache */
 };
 
 typedef struct helio_txw_slot {
@@ -173,9 +176,9 @@ static inline void helio_txw_fetch_ahead(const helio_txw *txw, size_t bytes) {
     }
 }
 
-/* The open packet is complete. */
-static inline void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum,
-                                    int64_t now_ns) {
+/* The open packet, whose bytes are in its place, is the newest. */
+static inline void helio_txw_keep(helio_txw *txw, size_t length, uint32_t payload_sum,
+                                  int64_t now_ns) {
     txw->lead++;
     helio_txw_slot *slot = helio_txw_slot_of(txw, txw->lead);
     *slot = (helio_txw_slot){
@@ -186,15 +189,33 @@ static inline void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payl
         .payload_sum = payload_sum,
     };
     const size_t taken = helio_txw_taken(slot);
-    if (taken >= HELIO_TXW_FETCH_MIN) {
-        helio_txw_fetch_ahead(txw, taken);
-    }
     txw->at += taken;
     txw->bytes += length;
     txw->taken_bytes += taken;
     if (txw->age_ns) {
         helio_txw_expire(txw, now_ns, HELIO_TXW_AGED_PER_COMMIT);
     }
+}
+
+/* The open packet is complete. */
+static inline void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum,
+                                    int64_t now_ns) {
+    if (length >= HELIO_TXW_PAST_CACHE_MIN) {
+        helio_txw_fetch_ahead(txw, length);
+    }
+    helio_txw_keep(txw, length, payload_sum, now_ns);
+}
+
+/* As helio_txw_commit, of a packet that was not built in the memory of open: copies it there.  `packet` is
+ * aligned and can be read up to the next multiple of HELIO_TXW_ALIGNMENT. */
+static inline void helio_txw_commit_copy(helio_txw *txw, const uint8_t *packet, size_t length,
+                                         uint32_t payload_sum, int64_t now_ns) {
+    if (length >= HELIO_TXW_PAST_CACHE_MIN) {
+        helio_copy_past_cache(txw->at, packet, helio_round_up(length, HELIO_TXW_ALIGNMENT));
+    } else {
+        memcpy(txw->at, packet, length);
+    }
+    helio_txw_keep(txw, length, payload_sum, now_ns);
 }
 
 /* Other limits, at least 1 packet and 4 packets of the longest, at most those of init.  Drops what
