@@ -104,8 +104,9 @@ def live(application: Any, store: Store, port: int = 0) -> Iterator[str]:
         server.task_dispatcher.shutdown()
         for channel in list(server.active_channels.values()):
             channel.will_close = True  # the server runs until the last connection is closed
-        server.close()
+        server.trigger.pull_trigger(server.close)  # in its own thread, which waits for the sockets that this closes
         thread.join(10)
+        assert not thread.is_alive(), "the server has not ended"
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
