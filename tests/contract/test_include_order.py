@@ -115,7 +115,11 @@ INSIDES = {
     ),
     "engine/core/runtime/transmitter_parts.h": ("engine/core/runtime/transmitter*.c",),
     "engine/core/runtime/tx_lane_parts.h": ("engine/core/runtime/tx_lane*.c",),
-    "engine/core/send/data_packet.h": ("engine/core/send/fast_path.c", "engine/core/send/stream.c"),
+    "engine/core/send/data_packet.h": (
+        "engine/core/send/fast_path.c",
+        "engine/core/send/packets.c",
+        "engine/core/send/stream.c",
+    ),
     "engine/core/send/parts.h": (
         "engine/core/send/*.c",
         "engine/core/send/data_packet.h",

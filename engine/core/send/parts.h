@@ -163,8 +163,19 @@ helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence
  * limits of what is not stable are of messages, all else is of packets. */
 size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *topic, size_t count);
 
+/* ---- send/packets.c ---- */
+
+/* The stream as its batcher sees it. */
+helio_packet_door helio_tx_packet_door(helio_tx_stream *stream);
+/* 0 or NOMEM.  There is none where packets are built in the history. */
+int helio_tx_open_workspace(helio_tx_stream *stream);
+void helio_tx_close_workspace(helio_tx_stream *stream);
+size_t helio_tx_workspace_bytes(const helio_tx_stream *stream);
+
 /* ---- send/stream.c ---- */
 
+/* Sends the repair that is next, if the rate permits one; false: it sent none. */
+bool helio_tx_send_repair(helio_tx_stream *stream, helio_moment moment);
 /* Sends repairs that wait, as many as the rate permits and at most 32 from one poll to the next.  Returns
  * how many. */
 int helio_tx_send_repairs(helio_tx_stream *stream, helio_moment moment);

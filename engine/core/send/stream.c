@@ -15,18 +15,13 @@
 enum {
     RECEIVERS_DEFAULT = 1024,
     REPORT_RATE_DEFAULT = 1000,
-    REPAIRS_MAX = 32,    /* most repairs sent from one poll to the next */
-    DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
-    POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
-    BREATH = 64,         /* fragments of a message sent in one go */
+    REPAIRS_MAX = 32, /* most repairs sent from one poll to the next */
+    POLL_AGED = 1024, /* most packets dropped for their age by one poll */
 };
 
-/* Time that the packets of a full history take at least, when one long message fills it. */
-#define HISTORY_SPAN_NS (500 * HELIO_MILLISECOND)
 #define OUTRUN_NS (20 * HELIO_MILLISECOND) /* in which who is behind asks again */
-#define LIMIT_WAIT_NS HELIO_SECOND
 
-static bool send_repair(helio_tx_stream *stream, helio_moment moment) {
+bool helio_tx_send_repair(helio_tx_stream *stream, helio_moment moment) {
     uint64_t sequence;
     if (!helio_repairer_has_work(&stream->repairer) ||
         !helio_tx_pace_takes_repair(&stream->pace, moment.now_ns) ||
@@ -57,142 +52,11 @@ static bool send_repair(helio_tx_stream *stream, helio_moment moment) {
 
 int helio_tx_send_repairs(helio_tx_stream *stream, helio_moment moment) {
     int sent = 0;
-    while (stream->repairs_in_turn < REPAIRS_MAX && send_repair(stream, moment)) {
+    while (stream->repairs_in_turn < REPAIRS_MAX && helio_tx_send_repair(stream, moment)) {
         stream->repairs_in_turn++;
         sent++;
     }
     return sent;
-}
-
-/* ---- the batcher's door ---- */
-
-static uint8_t *open_packet(void *context, bool is_fragment) {
-    helio_tx_stream *stream = context;
-    if (!stream->has_opened) {
-        helio_tx_open(stream, 0);
-    }
-    uint8_t *packet = helio_txw_open(&stream->txw);
-    while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
-        helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->moment);
-        packet = helio_txw_open(&stream->txw);
-    }
-    if (stream->pace.is_on) {
-        helio_tx_pace_on_open(&stream->pace);
-    }
-    if (stream->workspace) {
-        packet = stream->workspace;
-    }
-    return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
-}
-
-/* Packet number `place` of a message in fragments was sent. */
-static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
-                    helio_moment moment) {
-    if (place == 0) {
-        stream->cutting_since_ns = moment.now_ns;
-    }
-    if (!stream->config.breathe || place % BREATH != BREATH - 1) {
-        return;
-    }
-    const helio_txw *txw = &stream->txw;
-    const uint64_t history = txw->limit_bytes < txw->limit_packets * stream->config.max_packet_bytes
-                                 ? txw->limit_bytes / stream->config.max_packet_bytes
-                                 : txw->limit_packets;
-    const uint64_t message = fragment->length / stream->config.max_packet_bytes;
-    const int64_t not_before_ns =
-        message < history / 2
-            ? 0
-            : stream->cutting_since_ns + (int64_t)(place * HISTORY_SPAN_NS / (int64_t)history);
-    stream->config.breathe(stream->outlet.context, not_before_ns);
-}
-
-/* The next packet of the message waits for the rate; for receivers (the send limit) it does so for
- * a while only, and the rest of the message then goes on without: an engine must not stand still
- * for one that has gone. */
-static void wait_within(helio_tx_stream *stream, helio_moment moment) {
-    const int64_t since_ns = moment.now_ns;
-    while (helio_tx_admit_packet(stream, stream->txw.lead + 1, moment) != HELIO_ADMIT_GO) {
-        if (stream->pace.wait == HELIO_ADMIT_WINDOW && moment.now_ns - since_ns > LIMIT_WAIT_NS) {
-            stream->pace.is_limit_waived = true;
-        }
-        const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
-        moment = stream->config.wait(stream->outlet.context, ready_ns);
-        stream->moment = moment;
-    }
-}
-
-/* As helio_tx_seal, of a packet with a fragment. */
-static size_t seal_fragment(const helio_tx_stream *stream, uint8_t *packet,
-                            helio_pgm_fragment *fragment, size_t bytes, uint32_t *sum) {
-    const helio_txw *txw = &stream->txw;
-    const uint32_t sequence = (uint32_t)(txw->lead + 1);
-    if (fragment->offset == 0) {
-        fragment->first = sequence;
-    }
-    *sum = helio_tx_sum_of(stream, packet + HELIO_PGM_FRAGMENT_HEADER, bytes);
-    return helio_pgm_encode_data(packet, &stream->session, sequence, (uint32_t)txw->trail, fragment,
-                                 bytes, *sum);
-}
-
-/* Completes the open packet and keeps it; returns its length. */
-static size_t keep_packet(helio_tx_stream *stream, uint8_t *packet, helio_pgm_fragment *fragment,
-                          size_t bytes, int64_t now_ns) {
-    uint32_t sum;
-    const size_t length = fragment ? seal_fragment(stream, packet, fragment, bytes, &sum)
-                                   : helio_tx_seal(stream, packet, bytes, &sum);
-    if (packet == stream->workspace) {
-        helio_txw_commit_copy(&stream->txw, packet, length, sum, now_ns);
-    } else {
-        helio_txw_commit(&stream->txw, length, sum, now_ns);
-    }
-    return length;
-}
-
-/* Messages that the packet being closed completes. */
-static uint64_t messages_in(const helio_batcher *batcher, const helio_pgm_fragment *fragment,
-                            size_t bytes) {
-    if (fragment) {
-        return fragment->offset + bytes == fragment->length;
-    }
-    return !batcher->closing ? 0
-           : batcher->is_raw ? 1
-                             : batcher->closing->next_message - batcher->closing_first;
-}
-
-static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
-                         helio_moment moment) {
-    helio_tx_stream *stream = context;
-    if (stream->is_cutting && stream->moment.now_ns > moment.now_ns) { /* it has waited */
-        moment = stream->moment;
-    }
-    const uint64_t sequence = stream->txw.lead + 1;
-    uint8_t *packet = stream->workspace ? stream->workspace : helio_txw_opened(&stream->txw);
-    const size_t length = keep_packet(stream, packet, fragment, bytes, moment.now_ns);
-    if (stream->config.acks > 0) {
-        helio_tx_stability_on_sent(&stream->acks.stability,
-                                   messages_in(&stream->batcher, fragment, bytes));
-    }
-    helio_tx_acks_on_sent(&stream->acks, (helio_tx_topic *)stream->batcher.closing,
-                          stream->batcher.closing_first);
-    helio_tx_count_data(stream, length);
-    helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
-    stream->has_news = !stream->config.is_raw;
-    if (stream->pace.is_open) {
-        helio_tx_pace_on_close(&stream->pace);
-    }
-    helio_tx_send(stream, packet, length, packet != stream->workspace);
-    if (helio_repairer_has_work(&stream->repairer) &&
-        ++stream->data_since_repair >= DATA_PER_REPAIR) {
-        stream->data_since_repair = 0;
-        send_repair(stream, moment);
-    }
-    if (!fragment) {
-        return;
-    }
-    breathe(stream, fragment, (uint32_t)sequence - fragment->first, moment);
-    if (stream->pace.is_on && stream->config.wait && fragment->offset + bytes < fragment->length) {
-        wait_within(stream, moment);
-    }
 }
 
 /* ---- create, destroy ---- */
@@ -219,13 +83,9 @@ static int open_object(helio_tx_stream *stream, helio_moment moment) {
     return error;
 }
 
-static size_t workspace_bytes(const helio_tx_stream *stream) {
-    return helio_round_up(stream->config.max_packet_bytes, HELIO_TXW_LINE);
-}
-
 static size_t memory_of(const helio_tx_stream *stream) {
-    const size_t workspace = stream->workspace ? workspace_bytes(stream) : 0;
-    return helio_txw_memory(&stream->txw) + workspace + helio_tx_acks_memory(&stream->acks);
+    return helio_txw_memory(&stream->txw) + helio_tx_workspace_bytes(stream) +
+           helio_tx_acks_memory(&stream->acks);
 }
 
 static bool is_valid(const helio_tx_stream_config *config) {
@@ -237,16 +97,6 @@ static bool is_valid(const helio_tx_stream_config *config) {
            config->destinations_count <= HELIO_TX_DESTINATIONS_MAX &&
            config->heartbeat_min_ns > 0 && config->ambient_interval_ns > 0 &&
            config->announce_interval_ns > 0;
-}
-
-/* A history is larger than the cache.  Where the driver copies a packet at once, as into a ring, packets
- * are built in one place that stays in the cache, and copied into the history past it. */
-static int open_workspace(helio_tx_stream *stream) {
-    if (!stream->config.is_copied || !HELIO_COPIES_PAST_CACHE) {
-        return 0;
-    }
-    stream->workspace = aligned_alloc(HELIO_TXW_LINE, workspace_bytes(stream));
-    return stream->workspace ? 0 : HELIO_ERR_NOMEM;
 }
 
 static int init_parts(helio_tx_stream *stream, helio_moment moment) {
@@ -266,7 +116,7 @@ static int init_parts(helio_tx_stream *stream, helio_moment moment) {
         error = helio_txw_init(&stream->txw, &history);
     }
     if (!error) {
-        error = open_workspace(stream);
+        error = helio_tx_open_workspace(stream);
     }
     if (error) {
         return error;
@@ -406,7 +256,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
         return error;
     }
     show_limits(stream);
-    const helio_packet_door door = {stream, open_packet, close_packet};
+    const helio_packet_door door = helio_tx_packet_door(stream);
     helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
                        instance);
     stream->batcher.is_raw = config->is_raw;
@@ -451,7 +301,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_slow_fini(&stream->slow);
     helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
-    free(stream->workspace);
+    helio_tx_close_workspace(stream);
     helio_stats_close_object(stream->stats, &stream->object, moment.wall_ns);
     free(stream->instance_name);
     free(stream->endpoint);
