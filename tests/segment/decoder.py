@@ -23,12 +23,14 @@ STATES = ("writing", "running", "closed")
 OBJECT_STATES = ("empty", "live", "gone")
 SEVERITIES = ("info", "warning", "error")
 KINDS = {"counter", "gauge", "signed", "peak", "histogram"}
-LOOKS = 3
-"""Copies of a live segment, at most, until damage is believed."""
 
 
 class Damaged(Exception):
     """The bytes are not what the page says."""
+
+
+class Overtaken(Damaged):
+    """A histogram has a count in a part without its bit: damage, or a count that came while a copy was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,8 @@ def _histogram(file: _Bytes, offset: int) -> Histogram:
     file.check(offset + 64, 27648 * 8, "4: the counts")
     counts = struct.unpack_from("<27648Q", file.data, offset + 64)
     filled = {cell: often for cell, often in enumerate(counts) if often}
-    _require(not used or all(used >> cell // 512 & 1 for cell in filled), "4: a count in a part that is not used")
+    if used and not all(used >> cell // 512 & 1 for cell in filled):
+        raise Overtaken("4: a count in a part that is not used")
     return Histogram(filled, above, negative, total)
 
 
@@ -312,12 +315,10 @@ def decode_live(segment: Path | None) -> Decoded:
     """A segment that an engine writes meanwhile, an instance's `segment`.
 
     A copy is taken from front to back, so a histogram's `used` can be older than the counts behind it (section 4). The
-    next copy has both; real damage is there again.
+    next copy has both; damage is there again. Any other damage is damage at once.
     """
     assert segment is not None, "the instance has no segment"
-    for _ in range(LOOKS - 1):
-        try:
-            return decode(segment.read_bytes())
-        except Damaged:
-            continue
-    return decode(segment.read_bytes())
+    try:
+        return decode(segment.read_bytes())
+    except Overtaken:
+        return decode(segment.read_bytes())
