@@ -1179,6 +1179,81 @@ static void what_is_left_in_a_buffer_keeps_it_awake(void) {
     shut(rx);
 }
 
+/* Longer than it takes to see that the engine does not sleep. */
+static void spin(helio_channel *channel) {
+    helio_datagram none;
+    for (int i = 0; i < 32; i++) {
+        now_ns += HELIO_MILLISECOND;
+        channel->driver->tend(channel, now_ns);
+        CHECK_EQUAL(receive(channel, &none, 1), 0);
+    }
+}
+
+/* It reads what has arrived by itself; what arrived before it fell asleep wakes it at once. */
+static void an_engine_that_spins_is_not_told_of_arrivals(void) {
+    helio_channel *rx = listen_at(36), *tx = transmit_to(36);
+    meet(tx, rx, 1);
+    CHECK(rx->driver->before_sleep(rx));
+    CHECK(tx->driver->before_sleep(tx));
+    send_all(tx, "first", 5);
+    flush(tx);
+    CHECK(is_readable(rx));
+    helio_datagram datagram;
+    CHECK_EQUAL(receive_some(rx, &datagram, 1), 1);
+    const helio_address source = datagram.source;
+    for (int sleeps = 0; sleeps < 2; sleeps++) {
+        spin(rx);
+        spin(tx);
+        send_all(tx, "data", 4);
+        flush(tx);
+        CHECK_EQUAL(rx->driver->send(rx, &source, "feedback", 8, false), 0);
+        flush(rx);
+        CHECK(!is_readable(rx));
+        CHECK(!is_readable(tx));
+        CHECK(rx->driver->before_sleep(rx));
+        CHECK(tx->driver->before_sleep(tx));
+        CHECK(is_readable(rx));
+        CHECK(is_readable(tx));
+        CHECK_EQUAL(receive_some(rx, &datagram, 1), 1);
+        CHECK_BYTES(datagram.data, "data", 4);
+        CHECK_EQUAL(receive_some(tx, &datagram, 1), 1);
+        CHECK_BYTES(datagram.data, "feedback", 8);
+    }
+    shut(tx);
+    shut(rx);
+}
+
+/* Which of many have something the kernel is asked, so it must know all: also those that came while they
+ * were few and the engine span. */
+static void connections_that_become_many_are_all_read(void) {
+    enum { MANY = 5 }; /* one more than are looked at one by one */
+    helio_channel *rx = listen_at(37);
+    int fds[MANY];
+    const helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
+    helio_datagram datagram;
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = raw_client(37);
+        say_hello(fds[i], &hello);
+        for (int k = 0; k < 300 && rx->counters.connections == (uint64_t)i; k++) {
+            step(rx);
+            CHECK_EQUAL(receive(rx, &datagram, 1), 0);
+        }
+        CHECK_EQUAL(rx->counters.connections, i + 1);
+        spin(rx);
+    }
+    for (int i = 0; i < MANY; i++) {
+        const uint8_t name = (uint8_t)i;
+        uint8_t frame[8];
+        say(fds[i], frame, frame_of(frame, &name, 1));
+        CHECK_EQUAL(receive_some(rx, &datagram, 1), 1);
+        CHECK_EQUAL(datagram.data[0], i);
+    }
+    for (int i = 0; i < MANY; i++) {
+        close(fds[i]);
+    }
+    shut(rx);
+}
+
 static void packets_outlive_their_connection_until_the_next_read(void) {
     helio_channel *rx = listen_at(36);
     const int fd = good_peer(rx, 36);
@@ -1284,6 +1359,8 @@ int main(void) {
     RUN(a_reader_that_does_not_keep_up_takes_the_room_and_then_gives_it_back);
     RUN(a_reader_that_takes_nothing_sleeps_in_peace);
     RUN(what_is_left_in_a_buffer_keeps_it_awake);
+    RUN(an_engine_that_spins_is_not_told_of_arrivals);
+    RUN(connections_that_become_many_are_all_read);
     RUN(packets_outlive_their_connection_until_the_next_read);
     RUN(refusals_say_what_to_do);
     RUN(a_packet_too_long_is_refused_and_counted);

@@ -138,7 +138,8 @@ void helio_tcp_link_leave(helio_tcp_leg *leg) {
 /* ---- watching ---- */
 
 void helio_tcp_leg_watch(helio_tcp_leg *leg) {
-    helio_tcp_watch_connection(leg->watched, leg->epoll, leg->link->connection, leg);
+    helio_tcp_watch_connection(leg->watched, leg->epoll,
+                               leg->is_looked_at ? NULL : leg->link->connection, leg);
 }
 
 /* ---- connections ---- */

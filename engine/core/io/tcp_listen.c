@@ -56,6 +56,7 @@ typedef struct tcp_listen {
     int64_t accept_after_ns;
     int64_t refusal_after_ns;
     bool is_paused;
+    unsigned tends; /* since the last sleep, at most HELIO_TCP_AWAKE */
     helio_random random;
     tcp_peer *peers[CONNECTIONS_MAX]; /* [0..count), in no order */
     uint32_t hosts[CONNECTIONS_MAX];  /* hashes of their IP addresses */
@@ -82,7 +83,9 @@ static void tell(const tcp_listen *tcp, helio_channel_event event, const helio_a
 /* ---- connections come and go ---- */
 
 static void watch(const tcp_listen *tcp, tcp_peer *peer) {
-    helio_tcp_watch_connection(peer->watched, tcp->base.fds[0], peer->connection, peer);
+    helio_tcp_watch_connection(
+        peer->watched, tcp->base.fds[0],
+        helio_tcp_must_watch(tcp->count, tcp->tends) ? peer->connection : NULL, peer);
 }
 
 static void watch_listener(tcp_listen *tcp, bool wanted) {
@@ -471,6 +474,7 @@ static void listen_tend(helio_channel *channel, int64_t now_ns) {
     tcp_listen *tcp = listen_of(channel);
     helio_channel_counters *counters = &channel->counters;
     accept_all(tcp, now_ns);
+    tcp->tends += tcp->tends < HELIO_TCP_AWAKE;
     counters->connections = counters->backlog_bytes = 0;
     for (size_t i = 0; i < tcp->count;) {
         tcp_peer *peer = tcp->peers[i];
@@ -490,6 +494,7 @@ static void listen_tend(helio_channel *channel, int64_t now_ns) {
 static bool listen_before_sleep(helio_channel *channel) {
     tcp_listen *tcp = listen_of(channel);
     bool is_quiet = true;
+    tcp->tends = 0;
     for (size_t i = 0; i < tcp->count; i++) {
         tcp_peer *peer = tcp->peers[i];
         watch(tcp, peer);

@@ -38,6 +38,7 @@ typedef struct tcp_transmit {
     helio_tcp_leg legs[HELIO_CHANNEL_DESTINATIONS_MAX];
     bool is_waiting; /* for its first connections */
     int64_t wait_until_ns;
+    unsigned tends;       /* since the last sleep, at most HELIO_TCP_AWAKE */
     tcp_inbox inboxes[2]; /* one is filled while the other is being read */
     unsigned filling;
 } tcp_transmit;
@@ -277,7 +278,10 @@ static void transmit_tend(helio_channel *channel, int64_t now) {
     tcp_transmit *tcp = transmit_of(channel);
     helio_channel_counters *counters = &channel->counters;
     counters->connections = counters->backlog_bytes = counters->kernel_backlog_bytes = 0;
+    tcp->tends += tcp->tends < HELIO_TCP_AWAKE;
     for (size_t i = 0; i < tcp->config.destinations_count; i++) {
+        tcp->legs[i].is_looked_at =
+            !helio_tcp_must_watch(tcp->config.destinations_count, tcp->tends);
         helio_tcp_link_tend(tcp->legs[i].link, now);
         const helio_tcp_connection *connection = standing(&tcp->legs[i]);
         if (connection && accounts_for(&tcp->legs[i])) {
@@ -294,7 +298,9 @@ static void transmit_tend(helio_channel *channel, int64_t now) {
 static bool transmit_before_sleep(helio_channel *channel) {
     tcp_transmit *tcp = transmit_of(channel);
     bool is_quiet = tcp->inboxes[tcp->filling].count == 0;
+    tcp->tends = 0;
     for (size_t i = 0; i < tcp->config.destinations_count; i++) {
+        tcp->legs[i].is_looked_at = false;
         helio_tcp_leg_watch(&tcp->legs[i]);
         const helio_tcp_connection *connection = standing(&tcp->legs[i]);
         is_quiet &= !connection || !helio_tcp_has_frame(connection);
