@@ -97,6 +97,18 @@ static void flush(helio_channel *channel) {
     channel->driver->flush(channel);
 }
 
+/* The two ways of a packet to the network. */
+static void send_and_flush(helio_channel *channel, const void *packet, size_t length) {
+    CHECK_EQUAL(channel->driver->send(channel, NULL, packet, length, true), 0);
+    flush(channel);
+}
+
+static void send_now(helio_channel *channel, const void *packet, size_t length) {
+    CHECK_EQUAL(channel->driver->send_now(channel, packet, length), 0);
+}
+
+typedef void way(helio_channel *channel, const void *packet, size_t length);
+
 /* Until each has `connections`. */
 static void meet(helio_channel *a, helio_channel *b, uint64_t connections) {
     helio_datagram none;
@@ -238,7 +250,7 @@ static size_t unsummed_data(uint8_t *out) {
     return helio_pgm_encode_data(out, &session, 7, 7, NULL, 4, HELIO_PGM_NO_SUM);
 }
 
-static void check_sum_for(int n, uint16_t features, bool is_summed) {
+static void check_sum_for(int n, uint16_t features, bool is_summed, way *hand_over) {
     const int listener = raw_server(n);
     helio_channel *tx = transmit_to(n);
     step(tx);
@@ -253,8 +265,7 @@ static void check_sum_for(int n, uint16_t features, bool is_summed) {
     }
     uint8_t packet[64], got[256];
     const size_t length = unsummed_data(packet);
-    CHECK_EQUAL(tx->driver->send(tx, NULL, packet, length, true), 0);
-    flush(tx);
+    hand_over(tx, packet, length);
     const size_t wanted = HELIO_FRAME_HELLO_BYTES + HELIO_RUM_HEAD + length;
     CHECK_EQUAL(recv(fd, got, wanted, MSG_WAITALL), wanted);
     const uint8_t *data = got + wanted - length;
@@ -267,9 +278,12 @@ static void check_sum_for(int n, uint16_t features, bool is_summed) {
 }
 
 static void data_has_a_checksum_for_receivers_that_require_one(void) {
-    check_sum_for(62, 0, true);
-    check_sum_for(63, HELIO_RUM_FEATURE_UNSUMMED, false);
-    check_sum_for(64, 0x8000 | HELIO_RUM_FEATURE_UNSUMMED, false); /* of a later version */
+    const uint16_t later = 0x8000 | HELIO_RUM_FEATURE_UNSUMMED; /* of a later version */
+    check_sum_for(62, 0, true, send_and_flush);
+    check_sum_for(63, HELIO_RUM_FEATURE_UNSUMMED, false, send_and_flush);
+    check_sum_for(64, later, false, send_and_flush);
+    check_sum_for(65, 0, true, send_now);
+    check_sum_for(66, HELIO_RUM_FEATURE_UNSUMMED, false, send_now);
 }
 
 static void every_byte_arrives_in_order_whatever_the_kernel_takes_at_once(void) {
@@ -283,7 +297,12 @@ static void every_byte_arrives_in_order_whatever_the_kernel_takes_at_once(void) 
         for (int i = 0; i < 100 && sent < TOTAL && tx->driver->room(tx) > 0; i++, sent++) {
             memset(packet, sent % 251, sizeof packet);
             memcpy(packet, &sent, sizeof sent);
-            send_all(tx, packet, 4 + (size_t)sent * 37 % (PACKET_BYTES - 4));
+            const size_t length = 4 + (size_t)sent * 37 % (PACKET_BYTES - 4);
+            if (i % 16 == 0) { /* behind none, or behind what is queued */
+                send_now(tx, packet, length);
+            } else {
+                send_all(tx, packet, length);
+            }
         }
         flush(tx);
         helio_datagram datagrams[16];
@@ -1089,9 +1108,9 @@ static void read_frames(int fd, helio_channel *tx, uint32_t total) {
     CHECK_EQUAL(held, 0);
 }
 
-static void a_reader_that_does_not_keep_up_takes_the_room_and_then_gives_it_back(void) {
-    const int server = raw_server(33);
-    helio_channel *tx = transmit_to(33);
+static void take_the_room(int n, way *hand_over) {
+    const int server = raw_server(n);
+    helio_channel *tx = transmit_to(n);
     tx->driver->tend(tx, now_ns);
     const int fd = accept(server, NULL, NULL);
     const helio_hello hello = hello_of(HELIO_RUM_ROLE_RECEIVE);
@@ -1105,8 +1124,7 @@ static void a_reader_that_does_not_keep_up_takes_the_room_and_then_gives_it_back
     for (; tx->driver->room(tx) > 0; sent++) {
         CHECK(sent < 100000);
         memcpy(packet, &sent, sizeof sent);
-        send_all(tx, packet, sizeof packet);
-        flush(tx);
+        hand_over(tx, packet, sizeof packet);
     }
     tx->driver->tend(tx, now_ns);
     CHECK(tx->counters.backlog_bytes > 100000);
@@ -1117,8 +1135,7 @@ static void a_reader_that_does_not_keep_up_takes_the_room_and_then_gives_it_back
     for (int i = 0; i < 100; i++) { /* who goes on all the same is taken up to the limit */
         const uint64_t errors = tx->counters.send_errors;
         memcpy(packet, &kept, sizeof kept);
-        send_all(tx, packet, sizeof packet);
-        flush(tx);
+        hand_over(tx, packet, sizeof packet);
         tx->driver->tend(tx, now_ns);
         kept += tx->counters.send_errors == errors; /* the kernel may take some more meanwhile */
     }
@@ -1132,6 +1149,11 @@ static void a_reader_that_does_not_keep_up_takes_the_room_and_then_gives_it_back
     shut(tx);
     close(fd);
     close(server);
+}
+
+static void a_reader_that_does_not_keep_up_takes_the_room_and_then_gives_it_back(void) {
+    take_the_room(33, send_and_flush);
+    take_the_room(67, send_now);
 }
 
 static bool is_readable(const helio_channel *channel) {
@@ -1305,6 +1327,8 @@ static void a_packet_too_long_is_refused_and_counted(void) {
     char packet[PACKET_BYTES + 1] = "";
     CHECK(tx->driver->send(tx, NULL, packet, sizeof packet, false) < 0);
     CHECK_EQUAL(tx->counters.send_errors, 1);
+    CHECK(tx->driver->send_now(tx, packet, sizeof packet) < 0);
+    CHECK_EQUAL(tx->counters.send_errors, 2);
     shut(tx);
 }
 

@@ -184,28 +184,27 @@ static long send_queue(helio_tcp_connection *c) {
     return helio_direct_sendmsg(c->out->fd, &message, SEND_FLAGS);
 }
 
-void helio_tcp_flush(helio_tcp_connection *c) {
-    if (helio_tcp_backlog(c) > 0) {
-        push_backlog(c);
-    }
-    if (c->queued == 0) {
-        return;
-    }
-    size_t sent = 0;
-    if (helio_tcp_backlog(c) == 0 && !c->is_mute) {
-        const long result = send_queue(c);
-        if (result >= 0) {
-            sent = (size_t)result;
-            c->spoke = true;
-        } else if (!is_passing((int)-result)) {
-            become_mute(c);
-        }
+/* Empties the queue, of which the kernel took `result` bytes; below 0: none, for that reason. */
+static void settle(helio_tcp_connection *c, long result) {
+    const size_t sent = result > 0 ? (size_t)result : 0;
+    c->spoke |= sent > 0;
+    if (result < 0 && !is_passing((int)-result)) {
+        become_mute(c);
     }
     if (sent < c->queued_bytes && !c->is_mute) {
         keep_rest(c, sent);
     }
     c->queued = 0;
     c->queued_bytes = c->copied_bytes = 0;
+}
+
+void helio_tcp_flush(helio_tcp_connection *c) {
+    if (helio_tcp_backlog(c) > 0) {
+        push_backlog(c);
+    }
+    if (c->queued > 0) {
+        settle(c, helio_tcp_backlog(c) == 0 && !c->is_mute ? send_queue(c) : 0);
+    }
 }
 
 /* Adds a frame whose body stays where it is until the flush. */
@@ -249,6 +248,27 @@ void helio_tcp_queue(helio_tcp_connection *c, const void *packet, size_t length,
         }
     }
     add(c, HELIO_RUM_KIND_PACKET, packet, length);
+}
+
+/* Nearly always the kernel takes a lone frame whole, and it never enters the queue. */
+void helio_tcp_send_now(helio_tcp_connection *c, const void *packet, size_t length) {
+    const size_t bytes = HELIO_RUM_HEAD + length;
+    if (bytes > LONE_BYTES || c->queued > 0 || helio_tcp_backlog(c) > 0 || c->is_mute ||
+        c->wants_sums) {
+        helio_tcp_queue(c, packet, length, true);
+        helio_tcp_flush(c);
+        return;
+    }
+    uint8_t frame[LONE_BYTES];
+    helio_frame_head(frame, HELIO_RUM_KIND_PACKET, length);
+    memcpy(frame + HELIO_RUM_HEAD, packet, length);
+    const long result = helio_direct_sendto(c->out->fd, frame, bytes, SEND_FLAGS, NULL, 0);
+    if (result == (long)bytes) {
+        c->spoke = true;
+        return;
+    }
+    add(c, HELIO_RUM_KIND_PACKET, packet, length);
+    settle(c, result);
 }
 
 /* ---- reading ---- */

@@ -54,44 +54,47 @@ typedef struct helio_tcp_watch {
 } helio_tcp_watch;
 
 typedef struct helio_tcp_connection {
+    /* What a packet in either direction needs comes first. */
+
     /* Read from and written to; one, but for pairs. */
     helio_tcp_socket *in, *out;
     helio_tcp_state state;
-    bool is_stranger;   /* BROKEN: and it never was one of ours */
-    bool is_mute;       /* nothing can be written any more; there may be something to read */
-    bool is_paused;     /* nothing is read, so silence says nothing */
-    bool is_excess;     /* there are too many: it may not stand */
-    bool was_excess;    /* BROKEN: for that */
-    bool wants_sums;    /* the other side refuses data packets without a checksum */
-    bool is_listed;     /* for pairing */
-    bool is_crossing;   /* CROSS was read, and not yet that of the twin */
-    bool is_crossed;    /* exchanged, at the side that reads or that writes */
-    uint64_t instance;  /* number of the other side's */
-    uint64_t looked_at; /* changes of the pairing when a twin was last looked for */
-    struct helio_tcp_connection *next, *twin; /* of the pairing; the one offered with it */
-    helio_address peer;
-    helio_tcp_limits limits;
-    char why[HELIO_TCP_WHY];
-    uint64_t left_out; /* packets that found no room in the backlog */
+    bool is_stranger;  /* BROKEN: and it never was one of ours */
+    bool is_mute;      /* nothing can be written any more; there may be something to read */
+    bool is_paused;    /* nothing is read, so silence says nothing */
+    bool is_excess;    /* there are too many: it may not stand */
+    bool was_excess;   /* BROKEN: for that */
+    bool wants_sums;   /* the other side refuses data packets without a checksum */
+    bool is_listed;    /* for pairing */
+    bool is_crossing;  /* CROSS was read, and not yet that of the twin */
+    bool is_crossed;   /* exchanged, at the side that reads or that writes */
+    bool heard, spoke; /* since the last tend */
 
     uint8_t *buffer;
     size_t buffer_bytes, start, end; /* what was read and not handed out */
 
+    uint8_t *backlog;
+    size_t backlog_bytes, backlog_start, backlog_end;
+
     unsigned queued;     /* packets */
     size_t queued_bytes; /* frames */
     size_t copied_bytes;
+    helio_tcp_limits limits;
+    helio_address peer;
+
     uint8_t heads[HELIO_TCP_QUEUE][HELIO_RUM_HEAD];
     struct iovec parts[2 * HELIO_TCP_QUEUE]; /* a head and a body each */
     uint8_t *copies;                         /* of packets that are not stable */
 
-    uint8_t *backlog;
-    size_t backlog_bytes, backlog_start, backlog_end;
-
-    uint64_t charged; /* to the account */
+    uint64_t instance;  /* number of the other side's */
+    uint64_t looked_at; /* changes of the pairing when a twin was last looked for */
+    struct helio_tcp_connection *next, *twin; /* of the pairing; the one offered with it */
+    char why[HELIO_TCP_WHY];
+    uint64_t left_out; /* packets that found no room in the backlog */
+    uint64_t charged;  /* to the account */
 
     int64_t born_ns, heard_ns, spoke_ns, tended_ns; /* monotonic; 0 before the first tend */
     int64_t alive_ns;                               /* after so much silence something is said */
-    bool heard, spoke;                              /* since the last tend */
 } helio_tcp_connection;
 
 /* Takes over a socket that is connected or connecting, also when it fails, and says hello.  NULL:
@@ -112,6 +115,8 @@ bool helio_tcp_has_frame(const helio_tcp_connection *connection);
 void helio_tcp_queue(helio_tcp_connection *connection, const void *packet, size_t length,
                      bool stable);
 void helio_tcp_flush(helio_tcp_connection *connection);
+/* Queues a stable packet and flushes. */
+void helio_tcp_send_now(helio_tcp_connection *connection, const void *packet, size_t length);
 /* Sends a frame of another kind behind all that is queued. */
 void helio_tcp_say(helio_tcp_connection *connection, uint8_t kind, const void *body, size_t length);
 
