@@ -1,10 +1,10 @@
 /* Heliograph's side of the benchmarks, through its C interface.
  *
  *   heliograph latency|throughput|repair [--transport rmm|rmm+unicast|rum|shm] [--mode poll|thread]
- *              [--instance OPTIONS] [--tx OPTIONS] [--rx OPTIONS] [--rate MESSAGES_PER_S]
+ *              [--instance OPTIONS] [--tx OPTIONS] [--rx OPTIONS] [--rate MESSAGES_PER_S] [--list N]
  *
  * latency     ping-pong; in mode poll both ends spin
- * throughput  send_many as fast as it goes, or at --rate
+ * throughput  send_many as fast as it goes, or at --rate; N messages in a list, 1 to 2048 (512)
  * repair      one packet each 50 us, the receiver throws some away (--rx inject_loss=...); the
  *             percentiles are of the time from reading the packet that shows the gap to having the
  *             message that was missing
@@ -14,7 +14,7 @@
 
 #include "duel.h"
 
-enum { BATCH = 512, TAKE = 1024, MISSING = 64 };
+enum { LIST_MAX = 2048, TAKE = 1024, MISSING = 64 };
 
 #define REPAIR_INTERVAL_NS 50000
 #define MILLISECOND INT64_C(1000000)
@@ -29,7 +29,8 @@ typedef struct end {
     double rate; /* messages per second, 0: as many as go */
     int64_t begin_ns;
     uint64_t sent;
-    helio_buffer batch[BATCH];
+    size_t list;
+    helio_buffer batch[LIST_MAX];
     helio_message taken[TAKE];
     char message[DUEL_SIZE_MAX];
     char marked[DUEL_SIZE_MAX];
@@ -74,7 +75,11 @@ static void *open_end(const duel *d) {
     e.size = d->size;
     e.board = d->board;
     e.rate = strtod(duel_option(d, "--rate", "0"), NULL);
-    for (int i = 0; i < BATCH; i++) {
+    e.list = strtoul(duel_option(d, "--list", "512"), NULL, 10);
+    if (e.list < 1 || e.list > LIST_MAX) {
+        duel_fail("--list", "a list has 1 to 2048 messages");
+    }
+    for (size_t i = 0; i < e.list; i++) {
         e.batch[i] = (helio_buffer){e.message, d->size};
     }
     snprintf(text, sizeof text, "name=bench-%d&level=0&mode=%s", (int)getpid(),
@@ -146,11 +151,11 @@ static bool receive_one(void *channel, uint64_t *number) {
 
 static size_t due(const end *e) {
     if (e->rate <= 0) {
-        return BATCH;
+        return e->list;
     }
     const double planned = e->rate * (double)(duel_now_ns() - e->begin_ns) / 1e9;
     const double behind = planned - (double)e->sent;
-    return behind <= 0 ? 0 : behind >= BATCH ? BATCH : (size_t)behind;
+    return behind <= 0 ? 0 : behind >= (double)e->list ? e->list : (size_t)behind;
 }
 
 static void pour(void *channel) {
@@ -261,10 +266,10 @@ static int play_repair(duel *d) {
 
 int main(int argc, char **argv) {
     static const char *const names[] = {"--transport", "--mode", "--instance", "--tx",
-                                        "--rx",        "--rate", NULL};
+                                        "--rx",        "--rate", "--list",     NULL};
     static const char usage[] = "latency|throughput|repair [--transport rmm|rmm+unicast|rum|shm]\n"
                                 "  [--mode poll|thread] [--instance OPTIONS] [--tx OPTIONS] [--rx "
-                                "OPTIONS] [--rate PER_S]\n ";
+                                "OPTIONS] [--rate PER_S] [--list N]\n ";
     duel d;
     duel_init(&d, argc, argv, usage, names);
     if (strcmp(d.what, "repair") == 0) {

@@ -44,6 +44,7 @@ C_PROGRAMS = [
     ("raw_udp", "throughput", "--path", "multicast", "--segments", "yes"),
     ("heliograph", "throughput", "--mode", "thread"),
     ("heliograph", "throughput", "--rate", "20000"),
+    ("heliograph", "throughput", "--transport", "rum", "--list", "924"),
     ("heliograph", "repair", "--rx", "inject_loss=0.1"),
     ("heliograph_no_stats", "latency"),
     ("heliograph_no_stats", "throughput", "--rx", "inject_loss=0.01"),
@@ -106,6 +107,8 @@ def test_a_program_that_cannot_do_it_says_why(runner: Runner) -> None:
         runner.measure(("heliograph", "throughput", "--transport", "nonsense"), 64)
     with pytest.raises(Failure, match="inject_loss"):
         runner.measure(("heliograph", "throughput", "--rx", "inject_loss=2"), 64)
+    with pytest.raises(Failure, match="1 to 2048 messages"):
+        runner.measure(("heliograph", "throughput", "--list", "2049"), 64)
     with pytest.raises(Failure, match="usage"):
         runner.measure(("raw_tcp", "latency"), 1_000_000)
 
@@ -184,6 +187,16 @@ def test_options_are_given_to_engines_that_know_them() -> None:
     assert "gso=" not in words(set())
     assert "gro=" not in words({"gso"})
     assert {"gso=off", "gso=auto", "gro=off", "gro=auto"} <= set(words({"gso", "gro"}).split())
+
+
+def test_lists_beside_bare_sockets_fill_one_of_their_writes() -> None:
+    rows = {contest.rows[0].name: contest.ours for contest in cases.contests(set())}
+    full = ("--list", "924")
+    assert {name for name, ours in rows.items() if "--list" in ours} == {
+        "multicast msgs/s, GSO / raw packed with GSO",
+        "TCP msgs/s / raw TCP packed",
+    }
+    assert all(ours[-2:] == full for ours in rows.values() if "--list" in ours)
 
 
 def test_every_program_of_the_rows_is_built(programs: Path) -> None:
