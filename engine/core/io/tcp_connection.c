@@ -360,7 +360,7 @@ static bool next_frame(helio_tcp_connection *c, helio_frame *frame) {
 static size_t take(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
     size_t count = 0;
     helio_frame frame;
-    while (count < limit && c->state != HELIO_TCP_BROKEN && !c->is_crossing &&
+    while (count < limit && c->start < c->end && c->state != HELIO_TCP_BROKEN && !c->is_crossing &&
            next_frame(c, &frame)) {
         if (frame.kind == HELIO_RUM_KIND_PACKET) {
             out[count++] =

@@ -458,8 +458,8 @@ static size_t listen_receive(helio_channel *channel, helio_datagram *datagrams, 
     if (tcp->gone) {
         destroy_gone(tcp);
     }
-    if (tcp->count == 0) {
-        return 0;
+    if (tcp->count <= 1) { /* which takes no turns */
+        return tcp->count ? read_peer(tcp, tcp->peers[0], datagrams, limit) : 0;
     }
     if (tcp->count <= HELIO_TCP_FEW) {
         return read_in_turn(tcp, datagrams, limit);
