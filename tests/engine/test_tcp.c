@@ -1213,7 +1213,7 @@ static void spin(helio_channel *channel) {
 
 /* It reads what has arrived by itself; what arrived before it fell asleep wakes it at once. */
 static void an_engine_that_spins_is_not_told_of_arrivals(void) {
-    helio_channel *rx = listen_at(36), *tx = transmit_to(36);
+    helio_channel *rx = listen_at(80), *tx = transmit_to(80);
     meet(tx, rx, 1);
     CHECK(rx->driver->before_sleep(rx));
     CHECK(tx->driver->before_sleep(tx));
@@ -1245,16 +1245,16 @@ static void an_engine_that_spins_is_not_told_of_arrivals(void) {
     shut(rx);
 }
 
-/* Which of many have something the kernel is asked, so it must know all: also those that came while they
- * were few and the engine span. */
+/* The epoll instance says which of many connections have something, so it must watch all of them: also
+ * those that came while they were few and the engine was spinning. */
 static void connections_that_become_many_are_all_read(void) {
     enum { MANY = 5 }; /* one more than are looked at one by one */
-    helio_channel *rx = listen_at(37);
+    helio_channel *rx = listen_at(81);
     int fds[MANY];
     const helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
     helio_datagram datagram;
     for (int i = 0; i < MANY; i++) {
-        fds[i] = raw_client(37);
+        fds[i] = raw_client(81);
         say_hello(fds[i], &hello);
         for (int k = 0; k < 300 && rx->counters.connections == (uint64_t)i; k++) {
             step(rx);

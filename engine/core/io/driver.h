@@ -180,6 +180,12 @@ typedef struct helio_driver {
     void (*stamp)(helio_channel *channel, bool on);
 } helio_driver;
 
+/* One packet of this length was handed over. */
+static inline void helio_channel_count_sent(helio_channel *channel, size_t length) {
+    channel->counters.packets_sent++;
+    channel->counters.bytes_sent += length;
+}
+
 /* As send_now, with any driver. */
 static inline int helio_channel_send_now(helio_channel *channel, const void *packet,
                                          size_t length) {

@@ -179,11 +179,6 @@ static int count_error(helio_channel *channel, size_t length, size_t longest) {
     return HELIO_ERR_SYSTEM;
 }
 
-static void count_sent(helio_channel *channel, size_t length) {
-    channel->counters.packets_sent++;
-    channel->counters.bytes_sent += length;
-}
-
 /* Ports are drawn by each process, so two writers may have the same; the stream's identity in the
  * packet tells them apart. */
 static int say(helio_shm_channel *shm, const helio_address *to, const void *packet, size_t length) {
@@ -198,7 +193,7 @@ static int say(helio_shm_channel *shm, const helio_address *to, const void *pack
             result = count_error(&shm->base, length, HELIO_SHM_FEEDBACK_BYTES);
             continue;
         }
-        count_sent(&shm->base, length);
+        helio_channel_count_sent(&shm->base, length);
         if (wake) {
             helio_shm_ring_bell(shm, &ring->bell, &ring->key);
         }
@@ -234,7 +229,7 @@ static int shm_send(helio_channel *channel, const helio_address *to, const void 
     } else if (!put_patiently(shm, packet, length)) {
         return count_error(channel, length, shm->writer.packet_bytes);
     }
-    count_sent(channel, length);
+    helio_channel_count_sent(channel, length);
     return 0;
 }
 

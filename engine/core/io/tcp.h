@@ -2,20 +2,32 @@
 #ifndef HELIO_IO_TCP_H
 #define HELIO_IO_TCP_H
 
+#include <errno.h>
+
 #include "io/driver.h"
 
 enum {
     /* With no more connections than this a look at each costs less than asking which are ready. */
     HELIO_TCP_FEW = 4,
-    /* After this many calls of tend without a sleep an engine counts as one that spins. */
+    /* After this many calls of tend without a sleep the engine counts as spinning. */
     HELIO_TCP_AWAKE = 16,
 };
 
-/* Whether the epoll instance of a channel with so many connections is to watch them, this many calls of
- * tend after the last sleep.  The kernel tells an epoll instance of each arrival, and whoever sends waits
- * for that; where the engine spins and looks at each connection itself, nobody wants to know. */
+/* Whether the epoll instance of a channel must watch its connections.  `tends`: calls of tend since the
+ * last sleep.  The kernel calls back for each arrival at a watched socket, within the system call of the
+ * sender.  A spinning engine that reads each connection directly does not need that. */
 static inline bool helio_tcp_must_watch(size_t connections, unsigned tends) {
     return connections > HELIO_TCP_FEW || tends < HELIO_TCP_AWAKE;
+}
+
+/* False: a packet of this length is too long for the channel, and is counted as an error. */
+static inline bool helio_tcp_fits(helio_channel *channel, size_t longest, size_t length) {
+    if (length <= longest) {
+        return true;
+    }
+    channel->counters.send_errors++;
+    channel->counters.send_errno = EMSGSIZE;
+    return false;
 }
 
 /* As helio_driver.open. */

@@ -172,13 +172,20 @@ static void keep_rest(helio_tcp_connection *c, size_t sent) {
     }
 }
 
+/* Completes a short frame that begins with its head, and hands it to the kernel: a copy in one buffer
+ * costs less than two buffers.  Returns as send_queue. */
+static inline long send_lone(const helio_tcp_connection *c, uint8_t frame[LONE_BYTES],
+                             const void *body, size_t length) {
+    memcpy(frame + HELIO_RUM_HEAD, body, length);
+    return helio_direct_sendto(c->out->fd, frame, HELIO_RUM_HEAD + length, SEND_FLAGS, NULL, 0);
+}
+
 /* Hands the queue to the kernel; returns how many bytes it took, or -errno. */
 static long send_queue(helio_tcp_connection *c) {
     if (c->queued == 1 && c->queued_bytes <= LONE_BYTES) {
         uint8_t frame[LONE_BYTES];
         memcpy(frame, c->heads[0], HELIO_RUM_HEAD);
-        memcpy(frame + HELIO_RUM_HEAD, c->parts[1].iov_base, c->parts[1].iov_len);
-        return helio_direct_sendto(c->out->fd, frame, c->queued_bytes, SEND_FLAGS, NULL, 0);
+        return send_lone(c, frame, c->parts[1].iov_base, c->parts[1].iov_len);
     }
     const struct msghdr message = {.msg_iov = c->parts, .msg_iovlen = 2 * (size_t)c->queued};
     return helio_direct_sendmsg(c->out->fd, &message, SEND_FLAGS);
@@ -261,8 +268,7 @@ void helio_tcp_send_now(helio_tcp_connection *c, const void *packet, size_t leng
     }
     uint8_t frame[LONE_BYTES];
     helio_frame_head(frame, HELIO_RUM_KIND_PACKET, length);
-    memcpy(frame + HELIO_RUM_HEAD, packet, length);
-    const long result = helio_direct_sendto(c->out->fd, frame, bytes, SEND_FLAGS, NULL, 0);
+    const long result = send_lone(c, frame, packet, length);
     if (result == (long)bytes) {
         c->spoke = true;
         return;

@@ -22,7 +22,7 @@ typedef struct helio_tcp_leg {
     uint16_t port;              /* of the channel's stream */
     int epoll;                  /* watches the connection for the channel */
     helio_tcp_watch watched[2]; /* and how */
-    bool is_looked_at;          /* the channel looks by itself: nothing is to be watched */
+    bool is_looked_at; /* the channel reads it directly: the epoll instance does not watch it */
     helio_channel_counters *counters;
     void *context;
     void (*on_packet)(void *context, const helio_datagram *packet);

@@ -298,16 +298,13 @@ static helio_tcp_connection *find(const tcp_listen *tcp, const helio_address *to
 static int listen_send(helio_channel *channel, const helio_address *to, const void *packet,
                        size_t length, bool stable) {
     tcp_listen *tcp = listen_of(channel);
-    if (length > tcp->config.packet_bytes) {
-        channel->counters.send_errors++;
-        channel->counters.send_errno = EMSGSIZE;
+    if (!helio_tcp_fits(channel, tcp->config.packet_bytes, length)) {
         return HELIO_ERR_SYSTEM;
     }
     helio_tcp_connection *connection = to ? find(tcp, to) : NULL;
     if (connection) { /* else it broke, and the next one will hear it */
         helio_tcp_queue(connection, packet, length, stable);
-        channel->counters.packets_sent++;
-        channel->counters.bytes_sent += length;
+        helio_channel_count_sent(channel, length);
     }
     return 0;
 }

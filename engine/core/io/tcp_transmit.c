@@ -169,32 +169,17 @@ static int set_up(tcp_transmit *tcp) {
 
 /* ---- send ---- */
 
-/* The packet is not too long for the channel. */
-static bool fits(tcp_transmit *tcp, size_t length) {
-    if (length <= tcp->config.packet_bytes) {
-        return true;
-    }
-    tcp->base.counters.send_errors++;
-    tcp->base.counters.send_errno = EMSGSIZE;
-    return false;
-}
-
-static void count_sent(tcp_transmit *tcp, size_t length) {
-    tcp->base.counters.packets_sent++;
-    tcp->base.counters.bytes_sent += length;
-}
-
 static int transmit_send(helio_channel *channel, const helio_address *to, const void *packet,
                          size_t length, bool stable) {
     tcp_transmit *tcp = transmit_of(channel);
-    if (!fits(tcp, length)) {
+    if (!helio_tcp_fits(channel, tcp->config.packet_bytes, length)) {
         return HELIO_ERR_SYSTEM;
     }
     for (size_t i = 0; i < tcp->config.destinations_count; i++) {
         helio_tcp_connection *connection = standing(&tcp->legs[i]);
         if (connection && (!to || helio_address_equal(to, &connection->peer))) {
             helio_tcp_queue(connection, packet, length, stable);
-            count_sent(tcp, length);
+            helio_channel_count_sent(channel, length);
         }
     }
     return 0;
@@ -202,14 +187,14 @@ static int transmit_send(helio_channel *channel, const helio_address *to, const 
 
 static int transmit_send_now(helio_channel *channel, const void *packet, size_t length) {
     tcp_transmit *tcp = transmit_of(channel);
-    if (!fits(tcp, length)) {
+    if (!helio_tcp_fits(channel, tcp->config.packet_bytes, length)) {
         return HELIO_ERR_SYSTEM;
     }
     for (size_t i = 0; i < tcp->config.destinations_count; i++) {
         helio_tcp_connection *connection = standing(&tcp->legs[i]);
         if (connection) {
             helio_tcp_send_now(connection, packet, length);
-            count_sent(tcp, length);
+            helio_channel_count_sent(channel, length);
         }
     }
     return 0;
