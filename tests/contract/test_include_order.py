@@ -101,7 +101,11 @@ INSIDES = {
     "engine/core/keep/keeper_parts.h": ("engine/core/keep/*", "tests/engine/test_keeper.c"),
     "engine/core/queue/kept_parts.h": ("engine/core/queue/kept_*.c",),
     "engine/core/receive/control.h": ("engine/core/receive/*.c",),
-    "engine/core/receive/delivery_topic.h": ("engine/core/receive/delivery*.c", "engine/core/receive/fast_path.c"),
+    "engine/core/receive/delivery_topic.h": (
+        "engine/core/receive/delivery*.c",
+        "engine/core/receive/fast_path.c",
+        "tests/sim/sim_fast_path.c",
+    ),
     "engine/core/receive/feedback.h": ("engine/core/receive/*.c",),
     "engine/core/receive/passing.h": ("engine/core/receive/*.c",),
     "engine/core/receivers/entries.h": ("engine/core/receivers/*.c",),

@@ -2,15 +2,17 @@
  *
  *     sim_fast_path [--seeds N] [--first N]
  *
- * Each seed is PACKETS packets or more.  Two receivers get the same packets of one source at the same
- * moments; one has no fast path.  In calm times packets come as sent.  In rough times they are lost,
- * doubled, late, damaged or forged, and sinks are full.  After each packet both receivers have
- * delivered and sent the same, have the same statistics, histograms included, and the same deadline.
- * Of every second seed the source waits for acknowledgements; of every fourth messages are delivered
- * as they arrive. */
+ * Each seed is PACKETS packets or more.  Three receivers get the same packets of one source at the same
+ * moments; one has no fast path, and one is offered each packet as a lone message first.  In calm times
+ * packets come as sent.  In rough times they are lost, doubled, late, damaged or forged, and sinks are
+ * full.  After each packet all receivers have delivered and sent the same, have the same statistics,
+ * histograms included, and the same deadline.  Of every second seed the source waits for
+ * acknowledgements; of every fourth messages are delivered as they arrive; of two in four nothing is
+ * measured. */
 #include <stdbool.h>
 
 #include "check.h"
+#include "receive/delivery_topic.h"
 #include "receive/endpoint_parts.h"
 #include "receive/fast_path.h"
 #include "reconciliation.h"
@@ -45,18 +47,22 @@ typedef struct twin {
     carrier up;
     uint64_t digest;
     size_t room; /* messages its sinks take at once */
+    helio_loan loan;
 } twin;
 
 static helio_random dice;
 static helio_moment now;
-static twin fast, general;
+static twin fast, general, lone;
+static twin *const all[] = {&fast, &general, &lone};
+enum { TWINS = sizeof all / sizeof *all };
 static carrier down;
 static helio_stats *source_stats;
 static helio_stats_object source_instance;
 static helio_tx_stream *source;
 static helio_tx_topic *topics[2];
 static helio_address source_address;
-static uint64_t packets_given;
+static uint64_t packets_given, lone_taken;
+static bool is_measured;      /* with all histograms */
 static bool has_acks;         /* the source waits for them */
 static bool in_arrival_order; /* held packets are delivered ahead of their turn */
 
@@ -136,6 +142,7 @@ static void begin_twin(twin *t, int level, bool no_fast_path) {
     config.nak_deadline_ns = 20 * HELIO_MILLISECOND;
     config.ack_packets = 8;
     config.ack_interval_ns = 100 * HELIO_MICROSECOND;
+    config.loan = &t->loan; /* nobody lends, but a lone message could be lent */
     CHECK_EQUAL(helio_rx_endpoint_create(&config, (helio_outlet){&t->up, carry}, t->stats,
                                          t->instance.record, &t->endpoint),
                 0);
@@ -173,20 +180,26 @@ static void end_source(void) {
 
 /* ---- comparison ---- */
 
-static void compare_object(const helio_segment_object *a, const helio_segment_object *b) {
+static const char *name_of(const twin *t) {
+    return t == &lone ? "for lone messages" : "with the fast path";
+}
+
+static void compare_object(const twin *t, const helio_segment_object *a,
+                           const helio_segment_object *b) {
     CHECK_EQUAL(a->record_bytes, b->record_bytes);
     CHECK_EQUAL(a->scope, b->scope);
-    const uint64_t *left = books_record(fast.stats, a), *right = books_record(general.stats, b);
+    const uint64_t *left = books_record(t->stats, a), *right = books_record(general.stats, b);
     for (size_t i = 1; i < a->record_bytes / sizeof *left; i++) { /* 0: the guard */
         if (left[i] != right[i]) {
-            CHECK_FAIL("cell %zu of\n%sis %" PRIu64 " with the fast path and %" PRIu64
-                       " without, after %" PRIu64 " packets",
-                       i, a->labels, left[i], right[i], packets_given);
+            CHECK_FAIL("cell %zu of\n%sis %" PRIu64 " %s and %" PRIu64 " without, after %" PRIu64
+                       " packets",
+                       i, a->labels, left[i], name_of(t), right[i], packets_given);
         }
     }
 }
 
-/* The state that decides what the stream does with later packets. */
+/* The state that decides what the stream does with later packets.  When a batch was closed is asked
+ * only while it is measured. */
 static void compare_stream(const helio_rx_stream *a, const helio_rx_stream *b) {
 #define SAME(field) CHECK_EQUAL(a->field, b->field)
     SAME(heard_ns);
@@ -213,31 +226,38 @@ static void compare_stream(const helio_rx_stream *a, const helio_rx_stream *b) {
     SAME(delivery.first_sequence);
     SAME(delivery.is_complete);
     SAME(delivery.asked);
-    SAME(delivery.closed_ns);
-    SAME(delivery.intended_ns);
+    if (is_measured) {
+        SAME(delivery.closed_ns);
+        SAME(delivery.intended_ns);
+    }
     SAME(delivery.reassembly.is_open);
     SAME(delivery.has_credit_news);
 #undef SAME
 }
 
-static void compare(void) {
-    CHECK_EQUAL(fast.digest, general.digest);
-    CHECK_EQUAL(helio_rx_endpoint_next_deadline_ns(fast.endpoint),
+static void compare_twin(const twin *t) {
+    CHECK_EQUAL(t->digest, general.digest);
+    CHECK_EQUAL(helio_rx_endpoint_next_deadline_ns(t->endpoint),
                 helio_rx_endpoint_next_deadline_ns(general.endpoint));
-    const uint64_t used = helio_cell(&fast.stats->header->objects_used);
+    const uint64_t used = helio_cell(&t->stats->header->objects_used);
     CHECK_EQUAL(used, helio_cell(&general.stats->header->objects_used));
     for (uint64_t i = 0; i < used; i++) {
-        compare_object(&fast.stats->objects[i], &general.stats->objects[i]);
+        compare_object(t, &t->stats->objects[i], &general.stats->objects[i]);
     }
-    const helio_rx_stream *a = fast.endpoint->streams, *b = general.endpoint->streams;
+    const helio_rx_stream *a = t->endpoint->streams, *b = general.endpoint->streams;
     for (; a && b; a = a->next, b = b->next) {
         compare_stream(a, b);
     }
     CHECK(!a && !b);
 }
 
-static void compare_histograms(void) {
-    const helio_rx_stream *a = fast.endpoint->streams, *b = general.endpoint->streams;
+static void compare(void) {
+    compare_twin(&fast);
+    compare_twin(&lone);
+}
+
+static void compare_histograms(const twin *t) {
+    const helio_rx_stream *a = t->endpoint->streams, *b = general.endpoint->streams;
     for (; a && b; a = a->next, b = b->next) {
         for (int i = 0; i < HELIO_STATS_HISTOGRAMS_MAX; i++) {
             CHECK_EQUAL(!a->object.histogram[i], !b->object.histogram[i]);
@@ -250,14 +270,33 @@ static void compare_histograms(void) {
 
 /* ---- the way of a packet ---- */
 
+/* As the caller of a receive, who has place for what its stream sends next. */
+static bool take_lone(twin *t, const helio_datagram *datagram) {
+    const helio_rx_stream *stream = t->endpoint->last;
+    const helio_delivery_topic *topic = stream ? stream->delivery.recent : NULL;
+    const uint32_t number = topic ? topic->stream : 0;
+    helio_message message;
+    if (t->room == 0 || !helio_rx_take_lone(t->endpoint, datagram, number, now, &message)) {
+        return false;
+    }
+    on_messages(t, &message, 1);
+    lone_taken++;
+    return true;
+}
+
 static void give(const uint8_t *packet, size_t length, const helio_address *from) {
-    uint8_t copy[2][1500];
-    twin *const twins[] = {&fast, &general};
-    for (int i = 0; i < 2; i++) {
+    uint8_t copy[TWINS][1500];
+    const int64_t kernel_ns = is_measured && chance(500) ? now.wall_ns - 1000 : 0;
+    for (int i = 0; i < TWINS; i++) {
+        twin *t = all[i];
         memcpy(copy[i], packet, length);
-        helio_rx_endpoint_on_packet(twins[i]->endpoint, copy[i], length, from, now.wall_ns, now);
-        for (size_t k = 0; k < twins[i]->up.count; k++) {
-            digest(twins[i], twins[i]->up.packets[k].bytes, twins[i]->up.packets[k].length);
+        const helio_datagram datagram = {copy[i], length, *from, kernel_ns};
+        if (t != &lone || !take_lone(t, &datagram)) {
+            helio_rx_endpoint_stamp(t->endpoint, kernel_ns);
+            helio_rx_endpoint_on_packet(t->endpoint, copy[i], length, from, now.wall_ns, now);
+        }
+        for (size_t k = 0; k < t->up.count; k++) {
+            digest(t, t->up.packets[k].bytes, t->up.packets[k].length);
         }
     }
     packets_given++;
@@ -267,13 +306,16 @@ static void give(const uint8_t *packet, size_t length, const helio_address *from
         const carried *up = &fast.up.packets[i];
         helio_tx_stream_on_packet(source, up->bytes, up->length, &receiver, now);
     }
-    fast.up.count = general.up.count = 0;
+    for (int i = 0; i < TWINS; i++) {
+        all[i]->up.count = 0;
+    }
 }
 
 static void poll_all(void) {
     helio_tx_stream_poll(source, now);
-    helio_rx_endpoint_poll(fast.endpoint, now);
-    helio_rx_endpoint_poll(general.endpoint, now);
+    for (int i = 0; i < TWINS; i++) {
+        helio_rx_endpoint_poll(all[i]->endpoint, now);
+    }
     compare();
 }
 
@@ -365,8 +407,8 @@ static void take_sent(carrier *into) {
 
 static void change_subscription(void) {
     const int which = 1 + (int)helio_random_below(&dice, SUBSCRIPTIONS - 1);
-    for (int i = 0; i < 2; i++) {
-        twin *t = i ? &general : &fast;
+    for (int i = 0; i < TWINS; i++) {
+        twin *t = all[i];
         if (t->subscriptions[which]) {
             helio_rx_endpoint_unsubscribe(t->endpoint, t->subscriptions[which], now);
             t->subscriptions[which] = NULL;
@@ -378,29 +420,34 @@ static void change_subscription(void) {
 
 static void begin(int level, uint64_t seed, bool with_acks) {
     has_acks = with_acks;
+    is_measured = level == 3;
     in_arrival_order = seed % 4 == 3;
     helio_random_init(&dice, seed);
     now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
-    packets_given = late_count = down.count = 0;
-    begin_twin(&fast, level, false);
-    begin_twin(&general, level, true);
+    packets_given = lone_taken = late_count = down.count = 0;
+    for (int i = 0; i < TWINS; i++) {
+        begin_twin(all[i], level, all[i] == &general);
+    }
     begin_source();
 }
 
 static void end(void) {
     CHECK(books_hold(fast.stats));
-    end_twin(&fast);
-    end_twin(&general);
+    CHECK(books_hold(lone.stats));
+    for (int i = 0; i < TWINS; i++) {
+        end_twin(all[i]);
+    }
     end_source();
 }
 
 static void play(uint64_t seed) {
     static carrier sent;
-    begin(3, seed, seed % 2);
+    begin(seed / 2 % 2 ? 0 : 3, seed, seed % 2);
     while (packets_given < PACKETS) {
         const bool is_rough = packets_given / PHASE % 2;
         const bool is_full = is_rough && chance(100);
-        fast.room = general.room = is_full ? helio_random_below(&dice, 10) : SIZE_MAX;
+        fast.room = is_full ? helio_random_below(&dice, 10) : SIZE_MAX;
+        general.room = lone.room = fast.room;
         if (chance(5)) {
             change_subscription();
         }
@@ -411,7 +458,9 @@ static void play(uint64_t seed) {
             move(&sent.packets[i], is_rough);
         }
     }
-    compare_histograms();
+    compare_histograms(&fast);
+    compare_histograms(&lone);
+    CHECK(lone_taken > 0);
     helio_tx_stream_close(source, now); /* the end, with packets still on their way */
     for (int i = 0; i < 100; i++) {
         pass_time(HELIO_MILLISECOND);
@@ -455,9 +504,18 @@ static bool takes(const carried *packet, const helio_address *from) {
     return helio_rx_fast_path(fast.endpoint, packet->bytes, packet->length, from, now.wall_ns, now);
 }
 
-static uint64_t delivered(void) {
-    const helio_instance_stats *counts = fast.instance.record;
+static bool takes_lone(const carried *packet, const helio_address *from) {
+    const helio_datagram datagram = {packet->bytes, packet->length, *from, 0};
+    return take_lone(&lone, &datagram);
+}
+
+static uint64_t delivered_by(const twin *t) {
+    const helio_instance_stats *counts = t->instance.record;
     return helio_cell(&counts->messages_received);
+}
+
+static uint64_t delivered(void) {
+    return delivered_by(&fast);
 }
 
 static void the_next_packet_of_a_steady_stream_takes_the_fast_path(void) {
@@ -475,9 +533,10 @@ static void the_next_packet_of_a_steady_stream_takes_the_fast_path(void) {
     }
 }
 
-static void any_other_packet_is_left_to_the_general_path_untouched(void) {
+/* `takes`: is it taken by `t`? */
+static void leave_any_other_packet(twin *t, bool (*takes)(const carried *, const helio_address *)) {
     const carried good = begin_steady(false);
-    const uint64_t digest_before = fast.digest;
+    const uint64_t digest_before = t->digest;
     helio_address other = source_address;
     other.port++;
     CHECK(!takes(&good, &other));
@@ -502,9 +561,51 @@ static void any_other_packet_is_left_to_the_general_path_untouched(void) {
         set_sum(bad.bytes, bad.length);
         CHECK(!takes(&bad, &source_address));
     }
-    CHECK_EQUAL(fast.digest, digest_before);
+    CHECK_EQUAL(t->digest, digest_before);
     compare(); /* no statistic has changed either */
     CHECK(takes(&good, &source_address));
+    end();
+}
+
+static void any_other_packet_is_left_to_the_general_path_untouched(void) {
+    leave_any_other_packet(&fast, takes);
+    leave_any_other_packet(&lone, takes_lone);
+}
+
+static void a_lone_message_is_taken_for_its_stream_and_where_it_can_be_lent(void) {
+    for (int with_acks = 0; with_acks <= 1; with_acks++) {
+        const carried packet = begin_steady(with_acks);
+        const helio_datagram datagram = {packet.bytes, packet.length, source_address, 0};
+        const uint64_t before = delivered_by(&lone);
+        helio_message message;
+        CHECK(!helio_rx_take_lone(lone.endpoint, &datagram, 1, now, &message)); /* another's */
+        lone.endpoint->shared.config.loan = NULL;
+        CHECK(!helio_rx_take_lone(lone.endpoint, &datagram, 0, now, &message));
+        lone.endpoint->shared.config.loan = &lone.loan;
+        CHECK_EQUAL(delivered_by(&lone), before);
+        CHECK(helio_rx_take_lone(lone.endpoint, &datagram, 0, now, &message));
+        CHECK_EQUAL(delivered_by(&lone), before + 1);
+        CHECK_EQUAL(message.length, 8);
+        CHECK_BYTES(message.data, "12345678", 8);
+        CHECK_EQUAL(message.number, 19);
+        CHECK_EQUAL(message.receive_ns, now.wall_ns);
+        CHECK_EQUAL(message.stream, 0);
+        CHECK_EQUAL(message.flags, 0);
+        CHECK(!helio_rx_take_lone(lone.endpoint, &datagram, 0, now, &message)); /* a duplicate */
+        end();
+    }
+}
+
+static void a_packet_with_several_messages_is_not_lone(void) {
+    begin_steady(false);
+    down.count = 0;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(helio_tx_stream_append(source, topics[0], "12345678", 8, now.wall_ns, now), 0);
+    }
+    helio_tx_stream_flush(source, now);
+    CHECK_EQUAL(down.count, 1);
+    const carried packet = down.packets[0];
+    CHECK(!takes_lone(&packet, &source_address));
     end();
 }
 
@@ -541,6 +642,8 @@ static void packets_behind_a_gap_are_held_by_the_fast_path(void) {
 int main(int argc, char **argv) {
     RUN(the_next_packet_of_a_steady_stream_takes_the_fast_path);
     RUN(any_other_packet_is_left_to_the_general_path_untouched);
+    RUN(a_lone_message_is_taken_for_its_stream_and_where_it_can_be_lent);
+    RUN(a_packet_with_several_messages_is_not_lone);
     RUN(packets_behind_a_gap_are_held_by_the_fast_path);
     const seeds seeds = seeds_from(argc, argv, 10, 2);
     return check_result() || !seeds_hold("sim_fast_path", seeds, holds);

@@ -13,6 +13,7 @@
 
 #include "base/account.h"
 #include "base/address.h"
+#include "base/datagram.h"
 
 enum {
     HELIO_CHANNEL_DESTINATIONS_MAX = 64, /* of one unicast stream */
@@ -99,14 +100,6 @@ typedef struct helio_channel_counters {
     uint64_t kernel_backlog_bytes; /* taken by the kernel and not yet by the other side */
 } helio_channel_counters;
 
-/* A datagram read.  `data` is valid until the next receive on the channel. */
-typedef struct helio_datagram {
-    const uint8_t *data;
-    size_t length;
-    helio_address source;
-    int64_t kernel_ns; /* wall clock when the kernel took it in, 0 unless asked for */
-} helio_datagram;
-
 typedef struct helio_channel {
     const struct helio_driver *driver;
     helio_address local; /* what the other side sees; transmit: its port is the stream's */
@@ -144,6 +137,11 @@ typedef struct helio_driver {
     /* Hands all that is queued to the network. */
     void (*flush)(helio_channel *channel);
 
+    /* Sends one packet to every destination of the channel and hands it, behind all that is queued,
+     * to the network: send and flush in one call.  The packet is not copied.  Returns as send.  A
+     * driver that only receives has none. */
+    int (*send_now)(helio_channel *channel, const void *packet, size_t length);
+
     /* Reads up to `limit` datagrams; returns how many.  Limit 0, to a driver with connections: the
      * reader takes nothing now, so the other side must wait, and what it sends ends no sleep. */
     size_t (*receive)(helio_channel *channel, helio_datagram *datagrams, size_t limit);
@@ -152,11 +150,6 @@ typedef struct helio_driver {
     void (*close)(helio_channel *channel);
 
     /* ---- what follows may be NULL ---- */
-
-    /* Sends one packet to every destination of the channel and hands it, behind all that is queued,
-     * to the network: send and flush in one call.  The packet is not copied.  Returns as send.
-     * NULL: send and flush do it (helio_channel_send_now). */
-    int (*send_now)(helio_channel *channel, const void *packet, size_t length);
 
     /* Packets for all destinations that send takes now without throwing any away; 0: new data is
      * to wait.  NULL: always room. */
@@ -184,18 +177,6 @@ typedef struct helio_driver {
 static inline void helio_channel_count_sent(helio_channel *channel, size_t length) {
     channel->counters.packets_sent++;
     channel->counters.bytes_sent += length;
-}
-
-/* As send_now, with any driver. */
-static inline int helio_channel_send_now(helio_channel *channel, const void *packet,
-                                         size_t length) {
-    const helio_driver *driver = channel->driver;
-    if (driver->send_now) {
-        return driver->send_now(channel, packet, length);
-    }
-    const int result = driver->send(channel, NULL, packet, length, true);
-    driver->flush(channel);
-    return result;
 }
 
 /* UDP, multicast and unicast. */

@@ -285,59 +285,54 @@ static bool is_thrown_away(helio_shm_channel *shm) {
     return shm->inject_loss > 0 && draw_loss(shm);
 }
 
-/* What one receive has copied out so far. */
-typedef struct batch {
-    helio_datagram *datagrams;
-    size_t limit;
-    size_t count;
-    size_t used; /* bytes of the area */
-} batch;
-
-/* Takes what one ring has; false when the batch is full. */
-static bool take(helio_shm_channel *shm, helio_shm_joined_ring *ring, batch *batch) {
+/* Takes what one ring has, at most `limit` packets.  *used: bytes of the area, before and after. */
+static inline size_t take(helio_shm_channel *shm, helio_shm_joined_ring *ring,
+                          helio_datagram *datagrams, size_t limit, size_t *used) {
+    helio_shm_reader *reader = &ring->reader;
     helio_shm_taken taken = HELIO_SHM_TAKEN;
-    const uint64_t before = ring->reader.position;
-    while (batch->count < batch->limit) {
-        uint8_t *to = shm->area + batch->used;
+    size_t at = *used, count = 0, bytes = 0;
+    while (count < limit && at < AREA_BYTES) {
         size_t length;
-        taken = helio_shm_reader_take(&ring->reader, to, AREA_BYTES - batch->used, &length);
+        taken = helio_shm_reader_take(reader, shm->area + at, AREA_BYTES - at, &length);
         if (taken != HELIO_SHM_TAKEN) {
             break;
         }
         if (is_thrown_away(shm)) {
             continue;
         }
-        count_received(&shm->base, length);
-        batch->datagrams[batch->count++] =
-            (helio_datagram){.data = to, .length = length, .source = ring->address};
-        batch->used += (size_t)helio_round_up(length, HELIO_SHM_LINE);
-        if (batch->used >= AREA_BYTES) {
-            taken = HELIO_SHM_TOO_SMALL;
-            break;
-        }
+        datagrams[count].data = shm->area + at;
+        datagrams[count].length = length;
+        datagrams[count].source = ring->address;
+        datagrams[count].kernel_ns = 0;
+        bytes += length;
+        count++;
+        at += (size_t)helio_round_up(length, HELIO_SHM_LINE);
     }
-    if (ring->reader.position != before) {
-        helio_shm_reader_show(&ring->reader);
-        shm->base.counters.overruns += ring->reader.overruns - ring->overruns_counted;
-        ring->overruns_counted = ring->reader.overruns;
+    helio_shm_reader_show(reader);
+    if (reader->overruns != ring->overruns_counted) {
+        shm->base.counters.overruns += reader->overruns - ring->overruns_counted;
+        ring->overruns_counted = reader->overruns;
     }
     ring->is_damaged |= taken == HELIO_SHM_NONSENSE;
-    return batch->count < batch->limit && taken != HELIO_SHM_TOO_SMALL;
+    shm->base.counters.packets_received += count;
+    shm->base.counters.bytes_received += bytes;
+    *used = taken == HELIO_SHM_TOO_SMALL ? AREA_BYTES : at;
+    return count;
 }
 
 /* Takes what the rings have, each in its turn. */
 static size_t take_all(helio_shm_channel *shm, helio_datagram *datagrams, size_t limit) {
-    batch batch = {.datagrams = datagrams, .limit = limit};
     size_t index = shm->first < shm->rings_count ? shm->first : 0;
-    for (size_t left = shm->rings_count; left; left--) {
+    size_t used = 0, count = 0;
+    for (size_t left = shm->rings_count; left && count < limit && used < AREA_BYTES; left--) {
         helio_shm_joined_ring *ring = shm->rings[index];
         index = index + 1 < shm->rings_count ? index + 1 : 0;
-        if (!ring->is_damaged && !take(shm, ring, &batch)) {
-            break;
+        if (!ring->is_damaged) {
+            count += take(shm, ring, datagrams + count, limit - count, &used);
         }
     }
     shm->first = index; /* another begins the next time */
-    return batch.count;
+    return count;
 }
 
 static inline bool has_news(const helio_shm_channel *shm) {
@@ -349,12 +344,18 @@ static inline bool has_news(const helio_shm_channel *shm) {
     return helio_shm_has_new_rings(shm);
 }
 
+/* The only ring of a receiver with one source is read without turns. */
 __attribute__((noinline)) static size_t receive_packets(helio_shm_channel *shm,
                                                         helio_datagram *datagrams, size_t limit) {
-    size_t count;
-    do {
+    size_t used = 0, count = 0;
+    if (shm->rings_count == 1 && !shm->rings[0]->is_damaged) {
+        count = take(shm, shm->rings[0], datagrams, limit, &used);
+    } else {
         count = take_all(shm, datagrams, limit);
-    } while (count == 0 && helio_shm_find_rings(shm));
+    }
+    while (count == 0 && helio_shm_find_rings(shm)) {
+        count = take_all(shm, datagrams, limit);
+    }
     shm->base.has_more = count > 0; /* to look again costs next to nothing */
     return count;
 }

@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/endian.h"
 
 #define HELIO_SHM_MAGIC UINT64_C(0x474E49524F494C48) /* "HLIORING" in memory, little-endian */
@@ -229,10 +230,10 @@ static inline void helio_shm_copy_out(uint8_t *to, const uint8_t *slot, size_t l
 }
 #else
 static inline void helio_shm_copy_in(uint8_t *slot, const void *from, size_t length) {
-    memcpy(slot, from, length);
+    helio_copy(slot, from, length);
 }
 static inline void helio_shm_copy_out(void *to, const uint8_t *slot, size_t length) {
-    memcpy(to, slot, length);
+    helio_copy(to, slot, length);
 }
 #endif
 

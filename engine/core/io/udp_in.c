@@ -248,7 +248,7 @@ static inline __attribute__((always_inline)) size_t take_slot(helio_udp_in *in,
     const size_t length = message->msg_len;
     helio_datagram *first = &datagrams[0];
     size_t segment = 0;
-    first->source = helio_udp_address(&in->from[in->next]);
+    helio_udp_read_address(&in->from[in->next], &first->source);
     first->kernel_ns = 0;
     if (in->has_control && message->msg_hdr.msg_controllen) {
         segment = read_control(&message->msg_hdr, &first->kernel_ns);
@@ -273,20 +273,43 @@ size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t lim
     return kept;
 }
 
-size_t helio_udp_in_read_lone(helio_udp_in *in, helio_udp_source *source, helio_datagram *out) {
+/* As read and take, with control data. */
+__attribute__((noinline)) static size_t
+read_lone_controlled(helio_udp_in *in, helio_udp_source *source, helio_datagram *out) {
     if (in->prepared == 0) {
         prepare(in, 1);
     }
     if (read_one(in, source->fd) < 0) {
         return 0; /* slots, and what is asked for, stay as they are */
     }
-    _Static_assert(GROWTH <= JOINED_SLOTS && GROWTH <= (int)HELIO_UDP_SLOTS, "no limit is reached");
     source->ask = GROWTH;
     in->prepared = 0;
     in->port = source->port;
     in->next = in->offset = 0;
     in->count = 1;
     return take_slot(in, out, 1);
+}
+
+/* Without control data no slot is needed but its memory. */
+size_t helio_udp_in_read_lone(helio_udp_in *in, helio_udp_source *source, helio_datagram *out) {
+    _Static_assert(GROWTH <= JOINED_SLOTS && GROWTH <= (int)HELIO_UDP_SLOTS, "no limit is reached");
+    if (in->has_control) {
+        return read_lone_controlled(in, source, out);
+    }
+    helio_udp_name from;
+    socklen_t from_bytes = sizeof from;
+    const long length = helio_direct_recvfrom(source->fd, in->memory, in->slot_bytes, MSG_DONTWAIT,
+                                              &from.any, &from_bytes);
+    if (length < 0) {
+        return 0;
+    }
+    source->ask = GROWTH;
+    in->port = source->port;
+    out->data = in->memory;
+    out->length = (size_t)length;
+    helio_udp_read_address(&from, &out->source);
+    out->kernel_ns = 0;
+    return passes(in, out);
 }
 
 void helio_udp_in_count_drops(helio_udp_in *in, helio_udp_source *source) {

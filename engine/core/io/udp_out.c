@@ -295,25 +295,31 @@ void helio_udp_out_flush(helio_udp_out *out) {
     out->queued = 0;
 }
 
-/* The queue, which waits and tries again, takes a packet that may go in a moment. */
-int helio_udp_out_send_now(helio_udp_out *out, const void *packet, size_t length) {
-    if (out->connected >= 0 && out->queued == 0 && !out->config->router_alert &&
-        length <= out->config->packet_bytes) {
-        const long sent =
-            helio_direct_sendto(out->connected, packet, length, MSG_DONTWAIT, NULL, 0);
-        if (sent >= 0) {
-            out->counters->packets_sent++;
-            out->counters->bytes_sent += length;
-            return 0;
-        }
-        if (sent != -ECONNREFUSED && !is_passing((int)-sent)) {
-            struct iovec part = {(void *)(uintptr_t)packet, length};
-            const struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-            count_refused(out, &message, (int)-sent);
-            return 0;
-        }
+/* The kernel refused a lone packet with this error, or was not asked (0).  The queue, which waits
+ * and tries again, takes a packet that may go in a moment. */
+__attribute__((noinline)) static int send_again(helio_udp_out *out, const void *packet,
+                                                size_t length, int error) {
+    if (error && error != ECONNREFUSED && !is_passing(error)) {
+        struct iovec part = {(void *)(uintptr_t)packet, length};
+        const struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        count_refused(out, &message, error);
+        return 0;
     }
     const int result = helio_udp_out_send(out, NULL, packet, length, true);
     helio_udp_out_flush(out);
     return result;
+}
+
+int helio_udp_out_send_now(helio_udp_out *out, const void *packet, size_t length) {
+    if (out->connected < 0 || out->queued > 0 || out->config->router_alert ||
+        length > out->config->packet_bytes) {
+        return send_again(out, packet, length, 0);
+    }
+    const long sent = helio_direct_sendto(out->connected, packet, length, MSG_DONTWAIT, NULL, 0);
+    if (sent < 0) {
+        return send_again(out, packet, length, (int)-sent);
+    }
+    out->counters->packets_sent++;
+    out->counters->bytes_sent += length;
+    return 0;
 }

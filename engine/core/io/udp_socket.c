@@ -34,19 +34,6 @@ socklen_t helio_udp_name_bytes(const helio_udp_name *name) {
     return name->any.sa_family == AF_INET6 ? sizeof name->v6 : sizeof name->v4;
 }
 
-helio_address helio_udp_address(const helio_udp_name *name) {
-    helio_address out = {.family = 4};
-    if (name->any.sa_family == AF_INET6) {
-        out.family = 6;
-        out.port = ntohs(name->v6.sin6_port);
-        memcpy(out.ip, &name->v6.sin6_addr, sizeof name->v6.sin6_addr);
-    } else {
-        out.port = ntohs(name->v4.sin_port);
-        memcpy(out.ip, &name->v4.sin_addr, sizeof name->v4.sin_addr);
-    }
-    return out;
-}
-
 helio_udp_name helio_udp_destination(const helio_channel_config *config,
                                      const helio_address *address) {
     helio_address to = *address;

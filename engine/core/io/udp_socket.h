@@ -20,7 +20,25 @@ typedef union helio_udp_name {
 /* `interface`: its index, for IPv6 addresses that mean something on one link only. */
 helio_udp_name helio_udp_name_of(const helio_address *address, uint32_t interface);
 socklen_t helio_udp_name_bytes(const helio_udp_name *name);
-helio_address helio_udp_address(const helio_udp_name *name);
+/* Written where it is wanted, part by part: whoever copies an address made of parts a moment ago
+ * waits until their stores are done. */
+static inline void helio_udp_read_address(const helio_udp_name *name, helio_address *out) {
+    memset(out, 0, sizeof *out);
+    if (name->any.sa_family == AF_INET6) {
+        out->family = 6;
+        out->port = ntohs(name->v6.sin6_port);
+        memcpy(out->ip, &name->v6.sin6_addr, sizeof name->v6.sin6_addr);
+    } else {
+        out->family = 4;
+        out->port = ntohs(name->v4.sin_port);
+        memcpy(out->ip, &name->v4.sin_addr, sizeof name->v4.sin_addr);
+    }
+}
+static inline helio_address helio_udp_address(const helio_udp_name *name) {
+    helio_address out;
+    helio_udp_read_address(name, &out);
+    return out;
+}
 
 /* Where the channel's packets for `address` go. */
 helio_udp_name helio_udp_destination(const helio_channel_config *config,

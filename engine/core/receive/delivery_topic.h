@@ -154,13 +154,11 @@ static inline bool helio_delivery_keeps_messages(const helio_delivery_topic *top
     return topic->subscription->sink.read_gauge != NULL;
 }
 
-/* Counts `count` messages of a packet that were taken, `first` and those after it, with `bytes`
- * together.  joined: numbers they used beyond their own.  Inline: it has
- * nine arguments, and the fast path knows some of them. */
-static inline void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
-                                        const helio_message *first, size_t count, uint64_t bytes,
-                                        uint64_t joined, const helio_rxw_packet *packet,
-                                        helio_moment moment) {
+/* Counts `count` messages of a packet that were taken, with `bytes` together.  joined: numbers they
+ * used beyond their own. */
+static inline void helio_delivery_count_taken(helio_delivery *delivery, helio_delivery_topic *topic,
+                                              size_t count, uint64_t bytes, uint64_t joined,
+                                              bool recovered) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
@@ -169,14 +167,25 @@ static inline void helio_delivery_count(helio_delivery *delivery, helio_delivery
                 count);
     helio_set(&stats->messages_ahead, topic->ahead_count);
     helio_count(&stats->bytes_delivered, bytes);
-    helio_count(&stats->fragments_joined, joined);
-    if (packet->recovered) {
+    if (joined) {
+        helio_count(&stats->fragments_joined, joined);
+    }
+    if (recovered) {
         helio_count(&stats->messages_recovered, count);
     }
     helio_set(&stats->next_message, topic->expected);
     helio_stats_end(stats);
     helio_count(&delivery->shared->instance->messages_received, count);
     helio_count(&delivery->shared->instance->bytes_received, bytes);
+}
+
+/* The same, and measures them; `first` and those after it.  Inline: it has nine arguments, and the
+ * fast path knows some of them. */
+static inline void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
+                                        const helio_message *first, size_t count, uint64_t bytes,
+                                        uint64_t joined, const helio_rxw_packet *packet,
+                                        helio_moment moment) {
+    helio_delivery_count_taken(delivery, topic, count, bytes, joined, packet->recovered);
     if (topic->is_measuring) {
         helio_delivery_measure(delivery, topic, first->submit_ns, count, packet, moment);
     }

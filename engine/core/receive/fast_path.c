@@ -29,9 +29,9 @@ static bool is_common_stream(const helio_rx_endpoint *endpoint, const helio_rx_s
 }
 
 /* The packet is from the source of the stream, and credible. */
-static bool is_of_source(const helio_rx_stream *stream, const helio_pgm_plain *plain,
-                         const helio_address *from) {
-    return helio_tsi_equal(&plain->tsi, &stream->tsi) &&
+static inline bool is_of_source(const helio_rx_stream *stream, const void *datagram,
+                                const helio_pgm_plain *plain, const helio_address *from) {
+    return helio_pgm_is_of(datagram, &stream->tsi) &&
            plain->sequence - plain->trail < HELIO_RX_WINDOW_LIMIT &&
            from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
 }
@@ -85,6 +85,18 @@ static inline bool read_header(const uint8_t *tsdu, size_t bytes, helio_tsdu_hea
             out->kind == HELIO_TSDU_KIND_MESSAGES && out->flags == 0);
 }
 
+/* The only subscription to a topic, if messages from `first` on are what it expects; else NULL. */
+static inline helio_delivery_topic *find_expecting(helio_delivery *delivery, uint64_t topic_id,
+                                                   uint64_t first, uint64_t count) {
+    helio_delivery_topic *topic = helio_delivery_find(delivery, topic_id);
+    return topic &&
+                   ((uintptr_t)topic->next | !topic->has_joined | (topic->expected ^ first) |
+                    topic->ahead.count | (uintptr_t)topic->unacked.batches) == 0 &&
+                   topic->expected + count < topic->grant_at
+               ? topic
+               : NULL;
+}
+
 /* Reads a batch whose messages all go to one subscription, which expects the first of them. */
 static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t bytes,
                        int64_t receive_ns, batch *out) {
@@ -92,15 +104,8 @@ static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t byt
     if (!read_header(tsdu, bytes, header) || header->count > HELIO_CHUNK_MAX) {
         return false;
     }
-    helio_delivery_topic *topic = helio_delivery_find(delivery, header->topic_id);
-    if (!topic ||
-        ((uintptr_t)topic->next | !topic->has_joined | (topic->expected ^ header->first_message) |
-         topic->ahead.count | (uintptr_t)topic->unacked.batches) != 0 ||
-        topic->expected + header->count >= topic->grant_at) {
-        return false;
-    }
-    out->topic = topic;
-    return read_messages(tsdu + header->header_bytes, tsdu + bytes, receive_ns, out);
+    out->topic = find_expecting(delivery, header->topic_id, header->first_message, header->count);
+    return out->topic && read_messages(tsdu + header->header_bytes, tsdu + bytes, receive_ns, out);
 }
 
 /* Hands the messages over and counts those taken.  False: the sink had no room for all. */
@@ -148,7 +153,7 @@ static inline void learn(helio_rx_stream *stream, const helio_pgm_plain *plain, 
     stream->heard_ns = moment.now_ns;
     stream->budget.heard_bytes += length;
     helio_rx_learn_trail(stream, sequence - (plain->sequence - plain->trail), moment);
-    helio_rx_move_newest(stream, sequence);
+    helio_rx_follow_newest(stream, sequence);
 }
 
 static inline void finish(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
@@ -195,7 +200,7 @@ static inline helio_rx_stream *read_common(const helio_rx_endpoint *endpoint, co
     return stream && is_common_stream(endpoint, stream) &&
                    length <= endpoint->shared.config.max_packet_bytes &&
                    helio_pgm_read_plain(datagram, length, plain) &&
-                   is_of_source(stream, plain, from)
+                   is_of_source(stream, datagram, plain, from)
                ? stream
                : NULL;
 }
@@ -223,12 +228,82 @@ bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_
     helio_delivery_learn_times(delivery, &batch.header);
     learn(stream, &plain, length, sequence, receive_ns, moment);
     if (deliver(delivery, &batch, &packet, moment)) {
-        helio_rxw_pass(&stream->rxw);
+        helio_rxw_pass_newest(&stream->rxw);
         helio_rx_account_in_order(stream, length);
     } else {
         delivery->full_sequence = sequence;
         helio_rx_hold_rest(stream, sequence, &packet, length, moment);
     }
+    finish(endpoint, stream, moment);
+    return true;
+}
+
+/* ---- lone messages ---- */
+
+/* The latency of a message that a caller got, by all that is known of its packet. */
+__attribute__((noinline)) static void measure_lone(helio_rx_stream *stream,
+                                                   helio_delivery_topic *topic,
+                                                   const helio_pgm_plain *plain,
+                                                   helio_moment moment) {
+    helio_delivery *delivery = &stream->delivery;
+    const helio_rxw_packet packet = packet_of(stream->shared, plain, moment.wall_ns, moment);
+    helio_tsdu_header header;
+    if (helio_tsdu_read_plain(plain->tsdu, plain->tsdu_bytes, &header)) { /* it was read already */
+        helio_delivery_learn_times(delivery, &header);
+        helio_delivery_measure(delivery, topic, header.submit_ns, 1, &packet, moment);
+    }
+}
+
+/* The topic of a packet that is the next one, with one message that the topic expects, but for its
+ * sum; NULL: it is another packet. */
+static inline helio_delivery_topic *topic_of_lone(const helio_rx_endpoint *endpoint,
+                                                  helio_rx_stream *stream,
+                                                  const helio_pgm_plain *plain) {
+    return endpoint->shared.config.loan && is_next(stream, plain->sequence) &&
+                   helio_tsdu_is_lone(plain->tsdu, plain->tsdu_bytes)
+               ? find_expecting(&stream->delivery, helio_tsdu_topic_id(plain->tsdu),
+                                helio_tsdu_first_message(plain->tsdu), 1)
+               : NULL;
+}
+
+__attribute__((noinline)) bool helio_rx_take_lone(helio_rx_endpoint *endpoint,
+                                                  const helio_datagram *datagram, uint32_t number,
+                                                  helio_moment moment, helio_message *to) {
+    const size_t length = datagram->length;
+    helio_pgm_plain plain;
+    helio_rx_stream *stream =
+        read_common(endpoint, datagram->data, length, &datagram->source, &plain);
+    helio_delivery_topic *topic = stream ? topic_of_lone(endpoint, stream, &plain) : NULL;
+    if (!topic || topic->stream != number ||
+        !helio_pgm_has_right_sum(datagram->data, length, endpoint->shared.config.has_checksums)) {
+        return false;
+    }
+    helio_delivery *delivery = &stream->delivery;
+    const helio_tsdu_message message = helio_tsdu_lone_message(plain.tsdu);
+    *to = (helio_message){
+        .data = message.body,
+        .length = message.bytes,
+        .number = topic->expected,
+        .submit_ns = helio_tsdu_submit_ns(plain.tsdu),
+        .receive_ns = moment.wall_ns,
+        .stream = number,
+    };
+    helio_instance_stats *instance = endpoint->shared.instance;
+    helio_count(&instance->packets_received, 1);
+    helio_count(&instance->packet_bytes_received, length);
+    const uint64_t sequence = stream->rxw.trail;
+    endpoint->shared.kernel_ns = datagram->kernel_ns;
+    delivery->is_complete = false;
+    delivery->first_sequence = sequence;
+    learn(stream, &plain, length, sequence, moment.wall_ns, moment);
+    helio_delivery_begin_measuring(delivery, topic, moment);
+    topic->expected++;
+    helio_delivery_count_taken(delivery, topic, 1, message.bytes, 0, false);
+    if (topic->is_measuring) {
+        measure_lone(stream, topic, &plain, moment);
+    }
+    helio_rxw_pass_newest(&stream->rxw);
+    helio_rx_account_in_order(stream, length);
     finish(endpoint, stream, moment);
     return true;
 }

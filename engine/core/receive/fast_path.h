@@ -11,11 +11,20 @@
 #ifndef HELIO_RECEIVE_FAST_PATH_H
 #define HELIO_RECEIVE_FAST_PATH_H
 
+#include "base/datagram.h"
 #include "receive/endpoint.h"
 
 /* Takes a datagram.  False: nothing has changed, the general path takes it.  Arguments as for
  * helio_rx_endpoint_on_packet, which has counted the datagram. */
 bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                         const helio_address *from, int64_t receive_ns, helio_moment moment);
+
+/* Takes a datagram whose only message is the next one of stream number `number` of a subscription,
+ * and puts the message where the caller of a receive wants it, without the sink: what the sink
+ * would do then is the caller's.  So the caller must be the only one who has subscriptions to the
+ * endpoint's topics, and lend what it takes (helio_rx_endpoint_config.loan).  The datagram was read
+ * at this moment.  False: nothing has changed; the datagram takes the way of all others. */
+bool helio_rx_take_lone(helio_rx_endpoint *endpoint, const helio_datagram *datagram,
+                        uint32_t number, helio_moment moment, helio_message *to);
 
 #endif

@@ -10,14 +10,18 @@ enum {
     HELIO_RX_LOSS_RUN_MAX = 2048,
 };
 
+/* Data that follows the newest has come. */
+static inline void helio_rx_follow_newest(helio_rx_stream *stream, uint64_t sequence) {
+    stream->loss -= stream->loss >> HELIO_RX_LOSS_SHIFT;
+    stream->newest = sequence;
+}
 /* Data newer than all before has come; the packets in between have not. */
 static inline void helio_rx_move_newest(helio_rx_stream *stream, uint64_t sequence) {
     const uint64_t missed = sequence - stream->newest - 1;
     for (uint64_t i = 0; i < missed && i < HELIO_RX_LOSS_RUN_MAX; i++) {
         stream->loss += (HELIO_RX_LOSS_ALL - stream->loss) >> HELIO_RX_LOSS_SHIFT;
     }
-    stream->loss -= stream->loss >> HELIO_RX_LOSS_SHIFT;
-    stream->newest = sequence;
+    helio_rx_follow_newest(stream, sequence);
 }
 
 /* Accepts a data packet of `bytes`, not a duplicate: passes it on when it is next, else holds it,

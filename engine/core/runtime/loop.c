@@ -69,18 +69,9 @@ static int transmit(helio_instance *instance, helio_moment moment) {
     return done;
 }
 
-static bool is_time_to_transmit(const helio_instance *instance, int64_t now_ns) {
-    return instance->mode == HELIO_MODE_THREAD ||
-           (instance->tx_lanes && now_ns >= instance->transmit_due_ns);
-}
-
-static bool is_due(const helio_instance *instance, int64_t now_ns) {
-    return is_time_to_transmit(instance, now_ns) || now_ns >= instance->chores_due_ns;
-}
-
-/* The sending half of a cycle, and the chores. */
-__attribute__((noinline)) static int look_after(helio_instance *instance, helio_moment moment) {
-    const int done = is_time_to_transmit(instance, moment.now_ns) ? transmit(instance, moment) : 0;
+int helio_loop_look_after(helio_instance *instance, helio_moment moment) {
+    const int done =
+        helio_loop_must_transmit(instance, moment.now_ns) ? transmit(instance, moment) : 0;
     if (moment.now_ns >= instance->chores_due_ns) {
         do_chores(instance, moment);
         close_finished(instance, moment);
@@ -132,11 +123,11 @@ int helio_loop_once(helio_instance *instance) {
     if (!is_polled) {
         count_cycle(instance, moment);
     }
-    if (is_due(instance, moment.now_ns)) {
+    if (helio_loop_has_due(instance, moment.now_ns)) {
         if (done) { /* messages that listeners sent leave in this cycle */
             moment = helio_clock_read(&instance->clock);
         }
-        done += look_after(instance, moment);
+        done += helio_loop_look_after(instance, moment);
     }
     instance->now_ns = moment.now_ns;
     instance->polling = false;
@@ -144,7 +135,7 @@ int helio_loop_once(helio_instance *instance) {
 }
 
 bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns) {
-    return is_time_to_transmit(instance, now_ns) || now_ns >= instance->now_ns + TRANSMIT_NS;
+    return helio_loop_must_transmit(instance, now_ns) || now_ns >= instance->now_ns + TRANSMIT_NS;
 }
 
 void helio_loop_hasten(helio_instance *instance) {

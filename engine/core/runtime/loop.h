@@ -9,6 +9,17 @@
 /* One cycle; returns how much was done, 0 for nothing. */
 int helio_loop_once(helio_instance *instance);
 
+static inline bool helio_loop_must_transmit(const helio_instance *instance, int64_t now_ns) {
+    return instance->mode == HELIO_MODE_THREAD ||
+           (instance->tx_lanes && now_ns >= instance->transmit_due_ns);
+}
+/* Within a cycle: after receiving there is something else to do. */
+static inline bool helio_loop_has_due(const helio_instance *instance, int64_t now_ns) {
+    return helio_loop_must_transmit(instance, now_ns) || now_ns >= instance->chores_due_ns;
+}
+/* Does that: the sending half of a cycle, and the chores.  Returns how much was done. */
+int helio_loop_look_after(helio_instance *instance, helio_moment moment);
+
 /* Mode poll: whether a caller that has no need of a cycle is to run one. */
 bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns);
 

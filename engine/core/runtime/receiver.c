@@ -14,7 +14,6 @@
 
 enum {
     TAKE_IN_CYCLES = 64,
-    CREDIT_PART = 4, /* as the protocol grants (receive/delivery_credit.c) */
 };
 
 /* ---- life ---- */
@@ -198,15 +197,6 @@ int helio_receiver_create_following(helio_instance *instance, const char *endpoi
     return create(instance, endpoint, topic, options, NULL, true, out);
 }
 
-/* The caller is done with what it was lent. */
-static void take_back(helio_receiver *receiver) {
-    if (receiver->lent) {
-        receiver->lent = 0;
-        receiver->lane->is_lent = false;
-        helio_loan_end(&receiver->lane->loan);
-    }
-}
-
 void helio_receiver_detach(helio_receiver *receiver, helio_moment moment) {
     helio_rx_lane *lane = receiver->lane;
     helio_following_close(receiver, moment);
@@ -225,7 +215,7 @@ void helio_receiver_detach(helio_receiver *receiver, helio_moment moment) {
         at = &(*at)->next;
     }
     *at = receiver->next;
-    take_back(receiver);
+    helio_receiver_take_back(receiver);
     helio_rx_lane_release(lane, moment);
 }
 
@@ -326,7 +316,7 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a replay");
     }
     if (live->instance->mode == HELIO_MODE_POLL) {
-        take_back(live); /* or nothing would be read */
+        helio_receiver_take_back(live); /* or nothing would be read */
         if (!live->instance->polling) {
             take_in(live->instance);
         }
@@ -350,163 +340,7 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     return 0;
 }
 
-/* ---- receive ---- */
-
-/* The application gives back what it was given: it is done with these messages.  The engine is told
- * once a quarter of the credit is used up. */
-static void give_back(helio_receiver *receiver, uint64_t count) {
-    receiver->done_since += count;
-    if (receiver->done_since > 0 && receiver->done_since >= receiver->credit / CREDIT_PART) {
-        receiver->done_since = 0;
-        atomic_store_explicit(&receiver->is_done, true, memory_order_release);
-        helio_idle_wake(&receiver->instance->idle);
-    }
-}
-
-static size_t take_granted(helio_receiver *receiver, helio_message *messages, size_t limit) {
-    const uint64_t before =
-        atomic_exchange_explicit(&receiver->given_out, UINT64_MAX, memory_order_acq_rel);
-    const size_t taken = helio_receive_queue_take(&receiver->queue, messages, limit);
-    atomic_store_explicit(&receiver->given_out, taken, memory_order_release);
-    give_back(receiver, before);
-    return taken;
-}
-
-static size_t take_queued(helio_receiver *receiver, helio_message *messages, size_t limit) {
-    helio_receive_queue *queue = &receiver->queue;
-    const size_t taken = receiver->credit ? take_granted(receiver, messages, limit)
-                                          : helio_receive_queue_take(queue, messages, limit);
-    if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_low(queue)) {
-        helio_idle_wake(&receiver->instance->idle);
-    }
-    return taken;
-}
-
-static inline size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
-    return helio_receive_queue_is_idle(&receiver->queue) ? 0
-                                                         : take_queued(receiver, messages, limit);
-}
-
-static bool is_over(const helio_receiver *receiver) {
-    return atomic_load_explicit(&receiver->is_over, memory_order_acquire);
-}
-
-/* Sleeps until there is something in the queue; false when the deadline passed first. */
-static bool sleep_for_news(helio_receiver *receiver, int64_t deadline_ns) {
-    helio_receive_queue *queue = &receiver->queue;
-    while (helio_receive_queue_is_empty(queue)) {
-        const uint32_t seen = helio_signal_prepare(&queue->news);
-        if (!helio_receive_queue_is_empty(queue) || is_over(receiver)) {
-            helio_signal_cancel(&queue->news);
-            return true;
-        }
-        if (helio_monotonic_ns() >= deadline_ns) {
-            helio_signal_cancel(&queue->news);
-            return false;
-        }
-        helio_signal_wait(&queue->news, seen, deadline_ns);
-    }
-    return true;
-}
-
-static size_t receive_threaded(helio_receiver *receiver, helio_message *messages, size_t limit,
-                               int64_t timeout_ns) {
-    const size_t taken = take(receiver, messages, limit);
-    if (taken || timeout_ns <= 0 || !sleep_for_news(receiver, helio_deadline_after(timeout_ns))) {
-        return taken;
-    }
-    return take(receiver, messages, limit);
-}
-
-/* What the caller has no place for is copied: then fewer packets are read next time, and more when
- * there was place left. */
-static void adapt_lending(helio_receiver *receiver, size_t limit) {
-    helio_rx_lane *lane = receiver->lane;
-    const bool was_too_much = receiver->lend_limit == 0 || lane->loan.is_short;
-    if (was_too_much && lane->lend_packets > 1) {
-        lane->lend_packets /= 2;
-    } else if (!was_too_much && lane->read_all && 2 * receiver->lent <= limit &&
-               lane->lend_packets < HELIO_CHANNEL_BATCH) {
-        lane->lend_packets *= 2;
-    }
-}
-
-/* One cycle whose messages go straight to the caller as far as they can; those that had to be
- * queued come next time, or now when there were no others. */
-static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t limit, int *done) {
-    helio_rx_lane *lane = receiver->lane;
-    const bool is_alone = !receiver->next && lane->receivers == receiver;
-    const bool had_rest = lane->loan.is_short;
-    receiver->lend_to = is_alone ? messages : NULL;
-    lane->is_lending = is_alone;
-    receiver->lend_limit = limit;
-    *done = helio_loop_once(receiver->instance);
-    receiver->lend_to = NULL;
-    lane->is_lending = false;
-    lane->is_lent = lane->loan.is_out;
-    if (receiver->lent && !had_rest) {
-        adapt_lending(receiver, limit);
-    }
-    return receiver->lent ? receiver->lent : take(receiver, messages, limit);
-}
-
-static size_t receive_polled(helio_receiver *receiver, helio_message *messages, size_t limit,
-                             int64_t timeout_ns) {
-    helio_instance *instance = receiver->instance;
-    int done = 0;
-    const size_t lent = receiver->lent;
-    take_back(receiver);
-    if (lent && receiver->credit) {
-        give_back(receiver, lent);
-    }
-    size_t taken = take(receiver, messages, limit);
-    if (taken) {
-        if (helio_loop_is_due(instance, helio_clock_read(&instance->clock).now_ns)) {
-            helio_loop_once(
-                instance); /* a queue that never runs empty must not keep the engine waiting */
-        }
-        return taken;
-    }
-    if (timeout_ns <= 0) {
-        return cycle(receiver, messages, limit, &done);
-    }
-    helio_idle_reset(&instance->idle);
-    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
-    for (;;) {
-        taken = cycle(receiver, messages, limit, &done);
-        if (taken || is_over(receiver) || instance->now_ns >= deadline_ns) {
-            return taken;
-        }
-        if (done) {
-            helio_idle_reset(&instance->idle);
-        } else {
-            helio_loop_rest(instance, deadline_ns);
-        }
-    }
-}
-
-int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, size_t limit,
-                           int64_t timeout_ns) {
-    helio_instance *instance = receiver->instance;
-    if (receiver->has_listener) {
-        return helio_fail_plain(HELIO_ERR_STATE,
-                                "this receiver has a listener; its messages go there");
-    }
-    if (helio_instance_is_engine(instance)) {
-        return helio_fail_plain(HELIO_ERR_STATE,
-                                "a listener must not receive: it runs inside the engine");
-    }
-    if (limit > INT32_MAX) {
-        limit = INT32_MAX;
-    }
-    atomic_store_explicit(&receiver->receives, helio_cell(&receiver->receives) + 1,
-                          memory_order_release);
-    const bool was_over = is_over(receiver); /* then all of it is in the queue */
-    const size_t taken = instance->mode == HELIO_MODE_THREAD
-                             ? receive_threaded(receiver, messages, limit, timeout_ns)
-                             : receive_polled(receiver, messages, limit, timeout_ns);
-    return taken == 0 && limit > 0 && was_over ? HELIO_ERR_CLOSED : (int)taken;
-}
+/* ---- what else an application asks ---- */
 
 int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {
     pthread_mutex_lock(&receiver->lock);

@@ -65,6 +65,15 @@ bool helio_receiver_tsi(helio_receiver *receiver, uint32_t stream, helio_tsi *ou
 /* Some stream has its topic now. */
 bool helio_receiver_is_matched(helio_receiver *receiver);
 
+/* Mode poll: the caller is done with what it was lent. */
+static inline void helio_receiver_take_back(helio_receiver *receiver) {
+    if (receiver->lent) {
+        receiver->lent = 0;
+        receiver->lane->is_lent = false;
+        helio_loan_end(&receiver->lane->loan);
+    }
+}
+
 /* Engine: opens a receiver of a topic that was found.  Returns as helio_receiver_create. */
 int helio_receiver_open_found(helio_instance *instance, const char *endpoint, const char *topic,
                               const char *options, helio_moment moment, helio_receiver **out);

@@ -354,7 +354,7 @@ static inline bool must_stop(const helio_rx_lane *lane) {
 }
 
 static size_t read_now(helio_rx_lane *lane, helio_moment *moment) {
-    const size_t count = helio_rx_lane_read(lane);
+    const size_t count = helio_rx_lane_read(lane, helio_rx_lane_read_limit(lane));
     if (count) {
         helio_rx_endpoint_set_aside(lane->endpoint, lane->base.channel->is_aside);
         *moment = helio_clock_read(&lane->base.instance->clock);

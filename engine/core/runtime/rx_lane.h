@@ -40,13 +40,15 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment);
  * HELIO_ERR_OPTION for options that contradict each other. */
 int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoint_config *out);
 
-/* Reads packets into the instance's datagrams; returns how many. */
-static inline size_t helio_rx_lane_read(helio_rx_lane *lane) {
+/* Reads at most `limit` packets into the instance's datagrams; returns how many. */
+static inline size_t helio_rx_lane_read(helio_rx_lane *lane, size_t limit) {
     helio_channel *channel = lane->base.channel;
-    const size_t limit = lane->is_lending ? lane->lend_packets : HELIO_CHANNEL_BATCH;
     const size_t count = channel->driver->receive(channel, lane->base.instance->datagrams, limit);
     lane->read_all = count == limit;
     return count;
+}
+static inline size_t helio_rx_lane_read_limit(const helio_rx_lane *lane) {
+    return lane->is_lending ? lane->lend_packets : HELIO_CHANNEL_BATCH;
 }
 
 /* All there may be to do in a cycle, of whose packets `count` are read. */
@@ -56,7 +58,9 @@ int helio_rx_lane_serve(helio_rx_lane *lane, size_t count, helio_moment *moment)
  * `moment` is now, or its now_ns is 0; then the clock is read after the first look at the channel.
  * Afterwards it is the moment of the last packet, if there was one. */
 static inline int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment) {
-    const size_t count = lane->quiet_until_ns > 0 && !lane->is_lent ? helio_rx_lane_read(lane) : 0;
+    const size_t count = lane->quiet_until_ns > 0 && !lane->is_lent
+                             ? helio_rx_lane_read(lane, helio_rx_lane_read_limit(lane))
+                             : 0;
     if (count || !moment->now_ns) {
         *moment = helio_clock_read(&lane->base.instance->clock);
     }

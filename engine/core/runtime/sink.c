@@ -47,10 +47,6 @@ static void on_stream_end(void *context, uint32_t stream) {
 
 /* ---- messages ---- */
 
-static bool is_measured(const helio_receiver *receiver) {
-    return receiver->in_order_ns != HELIO_NOT_MEASURED;
-}
-
 /* Messages of one packet reach the application now: the stages up to here are over. */
 static void measure_arrival(const helio_receiver *receiver, const helio_met_stream *met,
                             const helio_message *messages, size_t count, int64_t now_ns) {
@@ -65,7 +61,7 @@ static void measure_arrival(const helio_receiver *receiver, const helio_met_stre
 
 static size_t call_listener(helio_receiver *receiver, const helio_met_stream *met,
                             const helio_message *messages, size_t count) {
-    if (!is_measured(receiver)) {
+    if (!helio_receiver_is_measured(receiver)) {
         receiver->listener.on_messages(receiver->listener.context, messages, count);
         return count;
     }
@@ -114,7 +110,7 @@ static uint64_t waiting_bytes(const helio_met_stream *met) {
  * is not. */
 static int64_t measured_since(helio_receiver *receiver, helio_met_stream *met) {
     helio_hdr *const *histogram = met->object->histogram;
-    if (!is_measured(receiver) || !histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
+    if (!helio_receiver_is_measured(receiver) || !histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
         return 0;
     }
     helio_receiver_open_waits(receiver, met);
@@ -180,6 +176,13 @@ static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
     return taken;
 }
 
+void helio_receiver_measure_lent(const helio_receiver *receiver, const helio_met_stream *met,
+                                 const helio_message *messages, size_t count) {
+    if (met->object->histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
+        measure_arrival(receiver, met, messages, count, helio_monotonic_ns());
+    }
+}
+
 /* The caller of a receive in progress is shown the messages where they are.  What it has no place
  * for, and all that comes after, waits in the window, or in the queue if the window is short of
  * room. */
@@ -194,18 +197,13 @@ static size_t lend(helio_receiver *receiver, helio_met_stream *met, const helio_
     if (taken == 0) {
         return 0;
     }
-    if (is_measured(receiver) && met->object->histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
-        measure_arrival(receiver, met, messages, taken, helio_monotonic_ns());
-    }
     helio_message *to = receiver->lend_to + receiver->lent;
     if (taken == 1) {
         *to = *messages; /* a lone one without a call */
     } else {
         memcpy(to, messages, taken * sizeof *messages);
     }
-    receiver->lent += taken;
-    met->lent += taken;
-    receiver->lane->is_lent = receiver->lane->loan.is_out = true;
+    helio_receiver_count_lent(receiver, met, messages, taken);
     return taken;
 }
 

@@ -9,6 +9,25 @@
 helio_sink_ack helio_sink_ack_of(int64_t option);
 helio_sink helio_receiver_sink(helio_receiver *receiver);
 
+/* The time since the messages handed over last were in order is to be recorded. */
+static inline bool helio_receiver_is_measured(const helio_receiver *receiver) {
+    return receiver->in_order_ns != HELIO_NOT_MEASURED;
+}
+/* Records it, of messages that the caller of a receive gets. */
+void helio_receiver_measure_lent(const helio_receiver *receiver, const helio_met_stream *met,
+                                 const helio_message *messages, size_t count);
+/* The caller of a receive in progress has these messages, whose bytes stay where they are until it
+ * calls again. */
+static inline void helio_receiver_count_lent(helio_receiver *receiver, helio_met_stream *met,
+                                             const helio_message *messages, size_t count) {
+    if (helio_receiver_is_measured(receiver)) {
+        helio_receiver_measure_lent(receiver, met, messages, count);
+    }
+    receiver->lent += count;
+    met->lent += count;
+    receiver->lane->is_lent = receiver->lane->loan.is_out = true;
+}
+
 /* Sets the gauges of the receiver's queue, trims what is too old, and reports trimmed messages and
  * the fill. */
 void helio_receiver_refresh(helio_receiver *receiver, helio_moment moment);

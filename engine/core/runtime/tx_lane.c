@@ -69,19 +69,22 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
-int helio_tx_lane_send_now(void *context, const void *packet, size_t length) {
-    helio_tx_lane *lane = context;
-    helio_channel *channel = lane->base.channel;
-    lane->unheard++;
-    lane->room -= lane->room > 0;
-    if (helio_stats_highest_level(lane->base.instance->stats) < 2) {
-        return helio_channel_send_now(channel, packet, length);
-    }
+__attribute__((noinline)) static int send_now_measured(helio_tx_lane *lane, const void *packet,
+                                                       size_t length) {
     helio_clock_source *clock = &lane->base.instance->clock;
     const int64_t start_ns = helio_clock_read(clock).now_ns;
-    const int result = helio_channel_send_now(channel, packet, length);
+    const int result = lane->base.channel->driver->send_now(lane->base.channel, packet, length);
     record_send(lane, helio_clock_read(clock).now_ns - start_ns);
     return result;
+}
+
+int helio_tx_lane_send_now(void *context, const void *packet, size_t length) {
+    helio_tx_lane *lane = context;
+    lane->unheard++;
+    lane->room -= lane->room > 0;
+    return helio_stats_highest_level(lane->base.instance->stats) < 2
+               ? lane->base.channel->driver->send_now(lane->base.channel, packet, length)
+               : send_now_measured(lane, packet, length);
 }
 
 int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_moment moment) {

@@ -48,15 +48,16 @@ bool helio_tx_fast_path(helio_tx_stream *stream, helio_tx_topic *topic, const vo
         put_batch(packet + HELIO_PGM_DATA_HEADER, &topic->position, data, length, moment.wall_ns);
     uint32_t sum;
     const size_t packet_bytes = helio_tx_seal(stream, packet, bytes, &sum);
-    helio_txw_commit(&stream->txw, packet_bytes, sum, moment.now_ns);
-    helio_tx_acks_note(&stream->acks, topic, topic->position.next_message++);
-    helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
-    stream->has_news = true;
+    /* It leaves before it is entered into the books: its place in the history stays what it is. */
     if (stream->config.send_now) {
         stream->config.send_now(stream->outlet.context, packet, packet_bytes);
     } else {
         stream->outlet.send(stream->outlet.context, NULL, packet, packet_bytes, true);
     }
+    helio_txw_commit(&stream->txw, packet_bytes, sum, moment.now_ns);
+    helio_tx_acks_note(&stream->acks, topic, topic->position.next_message++);
+    helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
+    stream->has_news = true;
     helio_tx_count_packet(stream, packet_bytes);
     helio_tx_count_data(stream, packet_bytes);
     count_message(&stream->batcher, &topic->position, length, moment.wall_ns);

@@ -135,6 +135,10 @@ void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
 void helio_rxw_pop(helio_rxw *rxw);
 /* The packet at trail, not in the window, was passed on without being inserted. */
 void helio_rxw_pass(helio_rxw *rxw);
+/* The same, when no packet from trail on was known of. */
+static inline void helio_rxw_pass_newest(helio_rxw *rxw) {
+    rxw->lead = rxw->known = rxw->trail++;
+}
 /* The stream begins earlier than thought, at `sequence` before trail: what lies between is WAITING.
  * Packets held that there is then no room for are forgotten, and known only. */
 void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence);

@@ -145,13 +145,17 @@ __attribute__((target("avx2"))) static uint64_t sum_vectors(const unsigned char 
     return (uint64_t)(taken_off + _mm_cvtsi128_si32(sum));
 }
 
-uint32_t helio_checksum_part(const void *data, size_t length) {
-    const unsigned char *at = data;
-    if (length < VECTORS_MIN || length > VECTORS_MAX || !__builtin_cpu_supports("avx2")) {
+/* At least VECTORS_MIN bytes. */
+__attribute__((noinline)) static uint32_t sum_long(const unsigned char *at, size_t length) {
+    if (length > VECTORS_MAX || !__builtin_cpu_supports("avx2")) {
         return sum_words(at, length, 0);
     }
     const size_t whole = length / STRIDE * STRIDE;
     return sum_words(at + whole, length - whole, sum_vectors(at, whole));
+}
+
+uint32_t helio_checksum_part(const void *data, size_t length) {
+    return length < VECTORS_MIN ? sum_words(data, length, 0) : sum_long(data, length);
 }
 #else
 uint32_t helio_checksum_part(const void *data, size_t length) {

@@ -149,13 +149,6 @@ static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packe
     return HELIO_PGM_ACCEPTED;
 }
 
-bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have) {
-    uint16_t checksum;
-    memcpy(&checksum, (const uint8_t *)datagram + 6, sizeof checksum);
-    return checksum ? helio_checksum_fold(helio_checksum_part(datagram, length)) == 0xFFFF
-                    : !must_have;
-}
-
 void helio_pgm_sum_data(void *packet, size_t length) {
     uint8_t *bytes = packet;
     if (length >= HELIO_PGM_DATA_HEADER && bytes[6] == 0 && bytes[7] == 0 &&
@@ -163,21 +156,6 @@ void helio_pgm_sum_data(void *packet, size_t length) {
         const uint16_t sum = helio_checksum_finish(helio_checksum_part(packet, length));
         memcpy(bytes + 6, &sum, sizeof sum);
     }
-}
-
-bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *out) {
-    const uint8_t *packet = datagram;
-    if (length < HELIO_PGM_DATA_HEADER || packet[4] != HELIO_PGM_TYPE_ODATA || packet[5] != 0 ||
-        helio_get16(packet + 14) != length - HELIO_PGM_DATA_HEADER) {
-        return false;
-    }
-    memcpy(out->tsi.gsi, packet + 8, HELIO_GSI_BYTES);
-    out->tsi.port = helio_get16(packet);
-    out->sequence = helio_get32(packet + HELIO_PGM_HEADER);
-    out->trail = helio_get32(packet + HELIO_PGM_HEADER + 4);
-    out->tsdu = packet + HELIO_PGM_DATA_HEADER;
-    out->tsdu_bytes = (uint32_t)(length - HELIO_PGM_DATA_HEADER);
-    return true;
 }
 
 static helio_pgm_refusal decode(const void *datagram, size_t length, bool has_sum,

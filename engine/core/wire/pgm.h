@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <heliograph/actions.h>
 
@@ -244,7 +245,6 @@ helio_pgm_refusal helio_pgm_decode_unsummed(const void *datagram, size_t length,
 
 /* Whole data (ODATA) without options. */
 typedef struct helio_pgm_plain {
-    helio_tsi tsi;
     uint32_t sequence;
     uint32_t trail;
     const uint8_t *tsdu;
@@ -252,10 +252,32 @@ typedef struct helio_pgm_plain {
 } helio_pgm_plain;
 
 /* Reads a datagram of whole data without options and flags.  False: it is something else.  The
- * checksum is not verified. */
-bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *out);
+ * checksum is not verified.  Inline, so that what is read stays in registers. */
+static inline bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *out) {
+    const uint8_t *packet = datagram;
+    if (length < HELIO_PGM_DATA_HEADER || helio_get16(packet + 4) != HELIO_PGM_TYPE_ODATA << 8 ||
+        helio_get16(packet + 14) != length - HELIO_PGM_DATA_HEADER) {
+        return false;
+    }
+    out->sequence = helio_get32(packet + HELIO_PGM_HEADER);
+    out->trail = helio_get32(packet + HELIO_PGM_HEADER + 4);
+    out->tsdu = packet + HELIO_PGM_DATA_HEADER;
+    out->tsdu_bytes = (uint32_t)(length - HELIO_PGM_DATA_HEADER);
+    return true;
+}
+/* Data with a whole header belongs to this stream.  Its parts are compared where they are: a word
+ * put together of them would wait until their stores are done. */
+static inline bool helio_pgm_is_of(const void *datagram, const helio_tsi *tsi) {
+    const uint8_t *packet = datagram;
+    return memcmp(packet + 8, tsi->gsi, HELIO_GSI_BYTES) == 0 && helio_get16(packet) == tsi->port;
+}
 /* The checksum of a packet is right.  `must_have`: a packet without one is refused. */
-bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have);
+static inline bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have) {
+    uint16_t checksum;
+    memcpy(&checksum, (const uint8_t *)datagram + 6, sizeof checksum);
+    return checksum ? helio_checksum_fold(helio_checksum_part(datagram, length)) == 0xFFFF
+                    : !must_have;
+}
 
 /* Gives a data packet the checksum that it goes without; other packets stay as they are. */
 void helio_pgm_sum_data(void *packet, size_t length);

@@ -102,6 +102,45 @@ static inline bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *en
     return true;
 }
 
+/* ---- a batch of one message, without flags, extensions and extended header ----
+ *
+ * Whoever takes one looks at it twice, with other work in between: what it has is read where it lies
+ * each time, not kept. */
+
+static inline uint64_t helio_tsdu_topic_id(const uint8_t *tsdu) {
+    return helio_get64(tsdu + 8);
+}
+static inline uint64_t helio_tsdu_first_message(const uint8_t *tsdu) {
+    return helio_get64(tsdu + 16);
+}
+static inline int64_t helio_tsdu_submit_ns(const uint8_t *tsdu) {
+    return (int64_t)helio_get64(tsdu + 24);
+}
+static inline helio_tsdu_message helio_tsdu_lone_message(const uint8_t *tsdu) {
+    return (helio_tsdu_message){tsdu + HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER,
+                                helio_get16(tsdu + HELIO_TSDU_HEADER)};
+}
+
+/* It is one, and whole; false: it is something else, or damaged. */
+static inline bool helio_tsdu_is_lone(const uint8_t *tsdu, size_t bytes) {
+    static const uint8_t begin[8] = {HELIO_TSDU_MAGIC,
+                                     HELIO_TSDU_VERSION,
+                                     HELIO_TSDU_KIND_MESSAGES,
+                                     0,
+                                     HELIO_TSDU_HEADER >> 8,
+                                     HELIO_TSDU_HEADER & 0xFF,
+                                     0,
+                                     1};
+    const size_t before = HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER;
+    if (bytes < before || bytes - before >= HELIO_TSDU_EXTENDED ||
+        memcmp(tsdu, begin, sizeof begin) != 0) {
+        return false;
+    }
+    return helio_tsdu_lone_message(tsdu).bytes == bytes - before &&
+           helio_tsdu_first_message(tsdu) != UINT64_MAX &&
+           (uint64_t)helio_tsdu_submit_ns(tsdu) <= HELIO_TSDU_TIME_MAX;
+}
+
 typedef struct helio_tsdu_topic {
     uint64_t topic_id;
     uint64_t next_message;
