@@ -5,8 +5,9 @@
  * packet with the numbers of the input); time passes; subscriptions come and go; the application acknowledges, or has no room;
  * the source treats the receiver, closes, starts again.
  *
- * Each program runs twice, with the fast path of receiving and without (receive/fast_path.h).  After every action both have
- * delivered the same, sent the same packets and counted the same.
+ * Each program runs twice, with the fast path of receiving and without (receive/fast_path.h); with it, every second program has
+ * each packet offered as a lone message first.  After every action both have delivered the same, sent the same packets and counted
+ * the same.
  *
  * What must hold: nothing that was not sent is delivered, nothing twice, nothing delivered and reported lost, in order unless
  * asked otherwise; what is acknowledged was accounted for; the books hold; memory has a bound and all of it comes back.  When
@@ -85,6 +86,7 @@ static void start_receiver(pair *p, uint8_t a, uint8_t b, bool no_fast_path) {
     config.receiver = 4711;
     config.is_connected = b >> 2 & 1;
     config.max_message_bytes = 1 << 16;
+    config.loan = &p->loan;
     p->receiver_address = config.feedback_address;
     MUST(helio_rx_endpoint_create(&config, (helio_outlet){&p->up, pair_post}, p->stats,
                                   p->instance.record, &p->receiver) == 0);
@@ -469,7 +471,7 @@ typedef struct run {
 
 static void note(pair *p, run *into) {
     pair_digest_statistics(p);
-    into->digests[into->count++] = p->digest;
+    into->digests[into->count++] = p->digest ^ p->posted * UINT64_C(0x9E3779B97F4A7C15);
 }
 
 static void play(program input, bool no_fast_path, run *into) {
@@ -482,7 +484,9 @@ static void play(program input, bool no_fast_path, run *into) {
     p->room = SIZE_MAX;
     p->now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
     const uint8_t a = take_byte(&input), b = take_byte(&input), c = take_byte(&input);
-    if (take_byte(&input) & 1) { /* the source was there before */
+    const uint8_t d = take_byte(&input);
+    p->takes_lone = d & 2 && !no_fast_path;
+    if (d & 1) { /* the source was there before */
         start_source(p, a, b);
         start_receiver(p, c, b, no_fast_path);
     } else {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "receive/fast_path.h"
 #include "reconciliation.h"
 #include "world.h"
 
@@ -76,17 +77,26 @@ typedef struct pair {
     bool
         is_disturbed; /* the source turned the receiver away, or a stream expired: the tail may be missing */
     bool is_closed;  /* the source takes no more messages */
-    uint64_t digest; /* of all that the receiver has done: deliveries, packets, statistics */
+    helio_loan loan; /* nobody lends, but a lone message could be lent */
+    bool takes_lone; /* each packet is offered as a lone message first, while "a" alone is wanted */
+    uint32_t newest_stream; /* of subscriber 0 */
+    /* Of all that the receiver has done: deliveries and statistics; and packets, which leave before or
+     * after a lone message is delivered. */
+    uint64_t digest, posted;
 } pair;
 
 static pair *the_pair; /* sinks and outlets know only their own */
 
-/* Adds bytes to the digest (FNV-1a). */
-static inline void pair_digest(pair *p, const void *bytes, size_t length) {
+/* Adds bytes to a digest (FNV-1a). */
+static inline void pair_add(uint64_t *digest, const void *bytes, size_t length) {
     const uint8_t *at = bytes;
     for (size_t i = 0; i < length; i++) {
-        p->digest = (p->digest ^ at[i]) * UINT64_C(0x100000001b3);
+        *digest = (*digest ^ at[i]) * UINT64_C(0x100000001b3);
     }
+}
+
+static inline void pair_digest(pair *p, const void *bytes, size_t length) {
+    pair_add(&p->digest, bytes, length);
 }
 
 /* Adds the statistics of all objects, without the guards of their records. */
@@ -107,7 +117,7 @@ static inline int pair_post(void *context, const helio_address *to, const void *
     queue *box = context;
     (void)to, (void)stable;
     MUST(length > 0 && length <= 65507);
-    pair_digest(the_pair, packet, length);
+    pair_add(&the_pair->posted, packet, length);
     if (box->count == QUEUE_MAX) {
         return 0; /* lost on the way */
     }
@@ -130,20 +140,6 @@ static inline void pair_empty(queue *box) {
     }
 }
 
-/* Hands a packet over, in memory of its own that ends with it. */
-static inline void pair_give(pair *p, bool is_down, const uint8_t *bytes, size_t length,
-                             const helio_address *from) {
-    uint8_t *copy = malloc(length ? length : 1);
-    MUST(copy);
-    memcpy(copy, bytes, length);
-    if (is_down) {
-        helio_rx_endpoint_on_packet(p->receiver, copy, length, from, p->now.wall_ns, p->now);
-    } else if (p->source) {
-        helio_tx_stream_on_packet(p->source, copy, length, from, p->now);
-    }
-    free(copy);
-}
-
 static inline const helio_address *pair_sender(const pair *p, bool is_down) {
     return is_down ? &p->source_address : &p->receiver_address;
 }
@@ -164,6 +160,9 @@ static inline void pair_on_stream(void *context, uint32_t stream, const helio_ts
                                   helio_stats_object *object) {
     subscriber *s = context;
     (void)object;
+    if (s == &the_pair->subscribers[0]) {
+        the_pair->newest_stream = stream;
+    }
     if (stream < STREAMS_MAX) {
         s->streams[stream] =
             (account){.life = (uint8_t)(tsi->gsi[5] <= LIVES_MAX ? tsi->gsi[5] : 0)};
@@ -208,6 +207,31 @@ static inline size_t pair_on_messages(void *context, const helio_message *messag
     }
     touched += sum;
     return taken;
+}
+
+/* As the caller of a receive. */
+static inline bool pair_take_lone(pair *p, const uint8_t *bytes, size_t length,
+                                  const helio_address *from) {
+    const helio_datagram datagram = {bytes, length, *from, 0};
+    helio_message message;
+    return p->takes_lone && p->room > 0 && !p->subscribers[1].subscription &&
+           !p->subscribers[2].subscription &&
+           helio_rx_take_lone(p->receiver, &datagram, p->newest_stream, p->now, &message) &&
+           pair_on_messages(&p->subscribers[0], &message, 1) == 1;
+}
+
+/* Hands a packet over, in memory of its own that ends with it. */
+static inline void pair_give(pair *p, bool is_down, const uint8_t *bytes, size_t length,
+                             const helio_address *from) {
+    uint8_t *copy = malloc(length ? length : 1);
+    MUST(copy);
+    memcpy(copy, bytes, length);
+    if (is_down && !pair_take_lone(p, copy, length, from)) {
+        helio_rx_endpoint_on_packet(p->receiver, copy, length, from, p->now.wall_ns, p->now);
+    } else if (!is_down && p->source) {
+        helio_tx_stream_on_packet(p->source, copy, length, from, p->now);
+    }
+    free(copy);
 }
 
 static inline void pair_on_loss(void *context, const helio_loss *loss) {
