@@ -46,10 +46,10 @@ typedef struct helio_met_list {
 } helio_met_list;
 
 typedef struct helio_met_streams {
+    helio_met_stream *last; /* engine: looked up last; most messages come in runs */
     helio_map by_number;
     helio_met_list there, ended;
     helio_met_stream *waiting; /* the first of those that ended that was not seen drained */
-    helio_met_stream *last;    /* engine: looked up last; most messages come in runs */
     uint32_t next;             /* smaller numbers were met, whether or not they are known still */
     uint64_t trimmed[HELIO_TRIMMED_CAUSES]; /* of messages of streams that are forgotten */
 } helio_met_streams;

@@ -59,20 +59,20 @@ typedef struct helio_delivery {
     helio_map topics;   /* topic id -> helio_delivery_topic, chained when wanted more than once */
     uint64_t recent_id; /* of the topic looked up last; valid when `recent` is set */
     helio_delivery_topic *recent; /* its entry of `topics`; NULL: none */
+    uint64_t first_sequence;      /* of the packets of the batch being passed */
+    bool is_complete; /* the stream is known from its first packet and none was passed yet */
     helio_reassembly reassembly;
     helio_tsdu_header open_batch; /* of the batch being reassembled */
     uint64_t ready_sequence;      /* the reassembled batch ends with this packet; 0: none */
     uint64_t full_sequence;       /* the packet not taken completely; 0: none */
     uint32_t skipped_first;       /* fragments of the APDU that starts here are skipped */
     bool is_skipping;
-    bool has_raw_base;       /* raw: something came */
-    uint64_t raw_base;       /* the sequence that has number 0 */
-    uint64_t apdu_number;    /* raw: of the APDU being reassembled */
-    bool is_complete;        /* the stream is known from its first packet and none was passed yet */
-    uint64_t first_sequence; /* of the packets of the batch being passed */
-    uint64_t missed;         /* packets lost or unusable that may have held messages */
-    uint64_t resumed_at;     /* the stream came back: earlier packets were passed already */
-    uint64_t asked;          /* newest packet with a request for acknowledgement; 0: none */
+    bool has_raw_base;    /* raw: something came */
+    uint64_t raw_base;    /* the sequence that has number 0 */
+    uint64_t apdu_number; /* raw: of the APDU being reassembled */
+    uint64_t missed;      /* packets lost or unusable that may have held messages */
+    uint64_t resumed_at;  /* the stream came back: earlier packets were passed already */
+    uint64_t asked;       /* newest packet with a request for acknowledgement; 0: none */
     helio_delivery_topic *acked_by_app; /* list of topics with HELIO_SINK_ACK_APP */
     helio_delivery_topic *granting;     /* list of topics that grant credit */
     helio_delivery_topic *grant_next;   /* of it: the next in turn; NULL: the first */

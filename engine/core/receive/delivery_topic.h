@@ -26,17 +26,17 @@ struct helio_delivery_topic {
     bool is_met;        /* the sink knows the stream, the object is open */
     bool has_conflict;  /* reported already */
     uint32_t stream;
-    helio_stats_object object;
-    helio_ahead ahead;     /* messages handed over before their turn */
-    uint64_t ahead_count;  /* their number */
+    uint64_t grant_at;     /* for a sink that holds nothing: grant more from here on */
     helio_unacked unacked; /* acknowledged by the application */
+    uint64_t ahead_count;  /* messages handed over before their turn */
+    /* Latency is measured at all; and of the present messages. */
+    bool is_measuring, is_sampled;
+    helio_stats_object object;
+    helio_ahead ahead; /* those messages, by number */
     helio_delivery_topic *next_acked;
     uint64_t granted; /* the first message the source may not send yet, as last sent; 0: none */
     bool has_granted;
-    uint64_t grant_at; /* for a sink that holds nothing: grant more from here on */
     helio_delivery_topic *next_granting;
-    /* Latency is measured at all; and of the present messages. */
-    bool is_measuring, is_sampled;
     bool has_transit; /* of the previous packet */
     int64_t transit_ns;
     uint64_t jitter_16; /* 16 times the estimate (RFC 3550, A.8) */

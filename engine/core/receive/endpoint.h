@@ -42,13 +42,21 @@ typedef struct helio_topic_finder helio_topic_finder;
 typedef struct helio_replay helio_replay;
 
 typedef struct helio_rx_endpoint_config {
+    /* The first four are asked for each packet.
+     *
+     * What sinks lend of the endpoint's data (sink.h); the caller keeps a datagram's memory, and
+     * gives no other, while it is out.  NULL: nothing is lent. */
+    helio_loan *loan;
+    uint32_t max_packet_bytes; /* largest accepted: mtu less what is below; 548 to 65507 */
+    bool has_checksums;        /* false: data without a checksum is accepted */
+    bool no_fast_path; /* each packet takes the general path: tests compare both (fast_path.h) */
+
     const char *instance; /* label of the statistics; copied, as all texts here */
     const char *endpoint; /* label */
     /* Group and port, or for unicast this receiver's own: the group NLA of NAKs, and the port that
      * other PGM implementations want feedback on. */
     helio_address group;
     helio_address feedback_address; /* of the socket feedback leaves from; a label */
-    uint32_t max_packet_bytes;      /* largest accepted: mtu less what is below; 548 to 65507 */
     uint32_t window_packets;    /* per proven stream; rounded up to a power of two, at least 16 */
     uint32_t max_message_bytes; /* at most 2^30 */
     helio_account *account;     /* of the instance's memory; may be NULL */
@@ -66,10 +74,6 @@ typedef struct helio_rx_endpoint_config {
     bool in_arrival_order; /* whole packets are handed over as they come */
     int64_t spmr_delay_ns; /* longest random delay of an SPM request */
     int64_t stream_expiry_ns;
-    /* What sinks lend of the endpoint's data (sink.h); the caller keeps a datagram's memory, and
-     * gives no other, while it is out.  NULL: nothing is lent. */
-    helio_loan *loan;
-    bool has_checksums; /* false: data without a checksum is accepted */
     uint32_t ack_packets;
     int64_t ack_interval_ns;
     uint64_t
@@ -90,8 +94,7 @@ typedef struct helio_rx_endpoint_config {
     helio_address repairer;
     /* This endpoint repairs the losses of others (repair/dlr.h); bytes 0: it does not. */
     helio_dlr_config repairs;
-    bool no_fast_path; /* each packet takes the general path: tests compare both (fast_path.h) */
-    uint64_t seed;     /* of the random back-off; different in each instance */
+    uint64_t seed; /* of the random back-off; different in each instance */
     /* Reads how many datagrams this host has dropped so far before the engine could read them.
      * Called with the outlet's context when packets are missing.  NULL: nothing drops any. */
     uint64_t (*dropped)(void *context);

@@ -34,15 +34,15 @@ typedef struct helio_rx_expelled {
 } helio_rx_expelled;
 
 struct helio_rx_endpoint {
+    helio_rx_stream *last; /* the stream of the previous packet: most packets come in runs */
+    helio_replay *replays;
+    int64_t deadline_ns; /* earliest of all streams that are not blocked */
     helio_rx_shared shared;
     char *instance_name;
     char *endpoint;
     helio_map by_tsi;
     helio_rx_stream *streams;
-    helio_replay *replays;
-    helio_rx_stream *last; /* the stream of the previous packet: most packets come in runs */
     uint32_t count;
-    int64_t deadline_ns;     /* earliest of all streams that are not blocked */
     int64_t create_after_ns; /* no stream is created before: memory ran out */
     helio_rx_absents absents;
     helio_rx_ended ended[HELIO_RX_ENDED_KEPT];

@@ -60,10 +60,12 @@
 
 /* What the streams of one endpoint share; the endpoint owns it. */
 typedef struct helio_rx_shared {
+    int64_t kernel_ns; /* wall clock time the kernel received this packet; 0: not known */
+    helio_instance_stats *instance;
+    bool is_aside; /* this packet was sent to this receiver alone, not to the group */
     helio_rx_endpoint_config config;
     helio_outlet outlet;
     helio_stats *stats;
-    helio_instance_stats *instance;
     helio_subscriptions subscriptions;
     helio_random random;
     uint32_t node; /* this endpoint's number in polls */
@@ -74,8 +76,6 @@ typedef struct helio_rx_shared {
     helio_burst refusals[HELIO_RX_REFUSALS];
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
     helio_burst naks_unanswered;    /* requests that wait for a source that has answered none */
-    int64_t kernel_ns; /* wall clock time the kernel received this packet; 0: not known */
-    bool is_aside;     /* this packet was sent to this receiver alone, not to the group */
 } helio_rx_shared;
 
 typedef enum helio_rx_stream_state {
@@ -87,24 +87,36 @@ typedef enum helio_rx_stream_state {
 } helio_rx_stream_state;
 
 struct helio_rx_stream {
+    /* Read or written for each packet; kept together, so that few cache lines are touched. */
     helio_rx_shared *shared;
     helio_tsi tsi;
     helio_address source; /* where it was discovered */
     helio_rx_binding binding;
-    helio_rx_budget budget;
-    helio_rx_doubt doubt;
-    helio_address feedback; /* where NAKs go; family 0 until the first SPM */
-    helio_stats_object object;
+    uint64_t newest;     /* newest data received */
+    uint64_t told_trail; /* the oldest sequence the source has, as last announced */
+    int64_t heard_ns;
+    bool is_blocked; /* a sink has no room */
+    bool is_waiting; /* for an SPM that says where to begin, until begin_by_ns */
+    bool is_pacing;  /* packets missing from ask_from on are not requested yet */
+    bool has_end;    /* FIN or RST, unless newer data has come since (doubt.end_newest) */
+    uint32_t loss;   /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     helio_rxw rxw;
-    helio_nak nak;
+    helio_rx_budget budget;
+    helio_stats_object object;
+    /* Of this, the present topic; of those below, whether they have something to do. */
     helio_delivery delivery;
     helio_rx_acks acks;
+    helio_nak nak;
     helio_rx_reports reports;
     helio_rx_credit credit;
-    helio_rx_clock clocks;
     helio_rx_notices notices;
+    helio_polled polled;              /* polls of the source */
+    helio_rx_unproven_place unproven; /* no host: it is proven */
+
+    helio_rx_doubt doubt;
+    helio_address feedback; /* where NAKs go; family 0 until the first SPM */
+    helio_rx_clock clocks;
     int64_t in_order_ns; /* when the newest packet of those passed on by the window was in order */
-    uint64_t newest;     /* newest data received */
     uint64_t first;      /* where it began */
     uint64_t joined;     /* packets up to here were sent before it was discovered: history */
     uint64_t missed;     /* packets first seen missing, without history */
@@ -118,34 +130,25 @@ struct helio_rx_stream {
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
     bool is_unreachable; /* the source says so (NBR_UNREACH): requests are pointless */
-    bool is_blocked;     /* a sink has no room */
-    bool is_waiting;     /* for an SPM that says where to begin, until begin_by_ns */
     /* Topics are looked for, and the source waits for acknowledgements: before then, announcements
      * may come that name topics of earlier messages. */
     int64_t learn_by_ns;
     bool is_back;    /* it continues where it ended before */
     bool was_proven; /* it delivered something before it ended */
-    bool is_pacing;  /* packets missing from ask_from on are not requested yet */
     uint64_t ask_from;
-    uint64_t told_trail; /* the oldest sequence the source has, as last announced */
     uint64_t told_lead;  /* the newest sequence an SPM announced */
     int64_t quickest_ns; /* shortest time from request to repair; 0: none yet */
     bool is_near_away;   /* an event said that the local repairer does not answer */
     int64_t begin_by_ns;
-    bool has_end; /* FIN or RST, unless newer data has come since (doubt.end_newest) */
     uint64_t end; /* the last sequence there is */
-    int64_t heard_ns;
     int64_t spmr_due_ns;
     int64_t spmr_interval_ns;
     uint32_t spmrs_heard; /* of other receivers; each delays ours */
-    helio_polled polled;  /* polls of the source */
     helio_address poll_answer_to;
     uint32_t stores_count; /* message stores, as the source announced them last */
     helio_address stores[HELIO_PGM_STORES_MAX];
     uint8_t report_fields; /* HELIO_PGM_REPORT_*: the report that NAKs carry has these */
-    uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;
-    helio_rx_unproven_place unproven; /* no host: it is proven */
     int64_t opened_ns;
     bool is_complete;              /* it was discovered before its first packet */
     bool gives_way;                /* it is evicted: readers of statistics need not see it */

@@ -29,6 +29,18 @@ typedef struct helio_rx_lane helio_rx_lane;
 typedef struct helio_flight helio_flight;
 
 struct helio_instance {
+    /* Read or written in each cycle; kept together, so that few cache lines are touched.  The engine's
+     * alone: what other threads read is below. */
+    bool polling; /* mode poll: within the duty cycle, so calls from listeners can be told */
+    unsigned waits_within; /* long messages that wait for their next packet */
+    helio_tx_lane *tx_lanes;
+    helio_rx_lane *rx_lanes;
+    int64_t chores_due_ns;   /* monotonic: gauges of queues */
+    int64_t transmit_due_ns; /* mode poll: when a send looks after feedback and timers again */
+    helio_clock_source clock;
+    /* Monotonic: the last cycle. */
+    int64_t now_ns;
+
     char name[HELIO_STATS_NAME_BYTES];
     int mode; /* HELIO_MODE_* */
     helio_instance_options options;
@@ -43,28 +55,19 @@ struct helio_instance {
     struct helio_following *following; /* of receivers that take messages from stores too */
     helio_hiccup hiccup;
 
-    helio_clock_source clock;
-    /* Monotonic: the last cycle. */
-    int64_t now_ns;
     int64_t
         cycle_ns; /* monotonic; the duty cycle began; 0: the thread has slept since the last one */
     helio_idle idle;
     helio_commands commands;
     pthread_t thread; /* mode thread */
-    bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
 
     helio_limit memory;                 /* of all that holds some */
     helio_history_budget history;       /* of the streams being sent */
     helio_tx_share rate;                /* the same: of all of them together */
-    unsigned waits_within;              /* long messages that wait for their next packet */
     struct helio_tcp_pool *connections; /* that its transmit lanes share */
-    helio_tx_lane *tx_lanes;
-    helio_rx_lane *rx_lanes;
     helio_datagram datagrams[HELIO_CHANNEL_BATCH];
-    int64_t chores_due_ns;   /* monotonic: gauges of queues */
-    bool stats_wait;         /* the statistics want the next chores soon */
-    int64_t transmit_due_ns; /* mode poll: when a send looks after feedback and timers again */
-    bool stopping;           /* no more than lingering lanes is left */
+    bool stats_wait; /* the statistics want the next chores soon */
+    bool stopping;   /* no more than lingering lanes is left */
 };
 
 /* Whether the caller is the engine: within a listener's function. */

@@ -9,12 +9,12 @@
 
 typedef struct helio_lane {
     helio_instance *instance;
+    helio_channel *channel;
+    bool connected; /* a connection came to stand since this was last looked at */
     helio_endpoint endpoint;
     helio_owner on;
     helio_end_options options;
-    helio_channel *channel;
     bool is_stamped; /* the kernel says when it took each datagram in */
-    bool connected;  /* a connection came to stand since this was last looked at */
     /* A connection is gone; set by the lane's owner, may be NULL. */
     void (*on_gone)(struct helio_lane *lane, const helio_address *peer);
     helio_channel_counters counted; /* what the statistics have */

@@ -30,6 +30,7 @@ struct helio_receiver {
     /* Messages the application was given and did not give back yet; UINT64_MAX while it changes. */
     _Atomic uint64_t given_out;
     _Atomic uint64_t receives; /* how often the application has begun to receive */
+    _Atomic bool is_over;      /* a replay's range is complete, and in the queue */
     _Atomic bool has_acks;     /* the application has acknowledged something */
     helio_receiver *next;      /* of the lane */
     /* Wall clock; a queue that is full and drained in turns is told of once a second. */
@@ -50,7 +51,6 @@ struct helio_receiver {
     helio_notices notices;
     helio_following *following; /* engine: NULL: it takes no messages from stores */
     helio_replay *replay; /* engine: of a receiver that gets one; its messages are the range's */
-    _Atomic bool is_over; /* a replay's range is complete, and in the queue */
     helio_met_streams met;
 };
 

@@ -28,11 +28,12 @@ struct helio_tx_lane {
     unsigned packets_queued; /* in the channel, once per destination */
     unsigned unheard;        /* packets sent since feedback was read */
     size_t room;             /* packets the channel takes, as it said last and less those since */
+    int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
+    helio_congestion congestion;
     bool open;               /* messages were appended and the open packet may hold some */
     size_t debt_bytes;       /* sent beyond the share of the cycles so far */
     int64_t waits_since_ns;  /* monotonic: a long message waits for one behind; 0: it does not */
     int64_t free_until_ns;   /* monotonic: it does not before */
-    int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
     int64_t read_due_ns;     /* monotonic: when to look for feedback again */
     int64_t heard_ns;        /* monotonic: when there was some */
     int64_t wait_after_ns;   /* monotonic: no waiting for room before */
@@ -48,9 +49,8 @@ struct helio_tx_lane {
     helio_decision_file log; /* of what its policies decide; all zero: there is none */
     _Atomic int refusal;     /* why sends are to fail (helio_tx_stream_refusal) */
     unsigned awaited_by;     /* mode poll: calls that wait to send */
-    helio_congestion congestion;
-    _Atomic bool congested; /* the same, for senders */
-    _Atomic uint64_t rate;  /* bytes per second in force, for senders */
+    _Atomic bool congested;  /* the same, for senders */
+    _Atomic uint64_t rate;   /* bytes per second in force, for senders */
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over

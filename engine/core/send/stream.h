@@ -65,6 +65,8 @@ typedef struct helio_tx_stream_config {
     /* Sends a stable packet to the stream's destinations, as the outlet does, and all that was sent
      * before with it; called with the outlet's context.  NULL: the outlet does it. */
     int (*send_now)(void *context, const void *packet, size_t length);
+    uint32_t first_sequence; /* number of the first data packet; usually 0 */
+    bool has_checksums;      /* false: the way cannot damage packets, data goes without */
     /* Bytes that wait to be appended; called with the outlet's context.  May be NULL. */
     uint64_t (*queued)(void *context);
     /* A receiver has acknowledged more, or for the first time; within on_packet, with the outlet's
@@ -80,7 +82,6 @@ typedef struct helio_tx_stream_config {
     helio_address group;
     const helio_address *destinations; /* fan-out: the hosts, ports included; copied */
     uint32_t destinations_count;       /* fan-out: 2 to 64; else 0 or 1 */
-    uint32_t first_sequence;           /* number of the first data packet; usually 0 */
     bool awaits_credit; /* messages leave only as far as receivers have granted (send/credit.h) */
     bool is_raw; /* messages go bare (docs/wire.md 7): one topic, no announcements, none empty */
     uint32_t first_spm_sequence;  /* number of the first SPM; usually 0 */
@@ -104,7 +105,6 @@ typedef struct helio_tx_stream_config {
     int64_t
         report_interval_ns; /* receivers report at least this often; 0: with NAKs and ACKs only */
     uint32_t report_rate;   /* most reports per second of all of them; 0: 1000 */
-    bool has_checksums;     /* false: the way cannot damage packets, data goes without */
     bool is_copied;         /* the outlet copies each packet before it returns */
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
