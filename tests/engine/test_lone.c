@@ -151,12 +151,16 @@ static int lose(helio_channel *channel, const void *packet, size_t length) {
     return 0;
 }
 
-static void receive_one(void) {
+static helio_message receive_one(helio_receiver *from) {
     helio_message message;
     const int64_t deadline_ns = helio_monotonic_ns() + 20 * HELIO_SECOND;
-    while (helio_receiver_receive(receiver, &message, 1, 0) == 0) {
+    int count;
+    while ((count = helio_receiver_receive(from, &message, 1, 0)) == 0) {
+        must(helio_instance_poll(sending));
         CHECK(helio_monotonic_ns() < deadline_ns);
     }
+    CHECK_EQUAL(count, 1);
+    return message;
 }
 
 /* Each call finds a lone message of one source, while a request for a packet of another falls due:
@@ -168,7 +172,7 @@ static void deadlines_are_kept_between_lone_messages(void) {
     must(helio_instance_create("name=losing&mode=poll", &losing));
     must(helio_transmitter_create(losing, endpoint, "T", "linger=0", &other));
     must(helio_transmitter_send(other, "first", 5));
-    receive_one();
+    receive_one(receiver);
     must(helio_instance_poll(losing)); /* an SPM, so that it can be asked */
     helio_channel *channel = other->lane->base.channel;
     const helio_driver *driver = channel->driver;
@@ -185,7 +189,7 @@ static void deadlines_are_kept_between_lone_messages(void) {
     while (helio_monotonic_ns() < until_ns) {
         receiving->chores_due_ns = HELIO_NEVER; /* after which a cycle looks after all there is */
         must(helio_transmitter_send(transmitter, "message", 7));
-        receive_one();
+        receive_one(receiver);
     }
     CHECK(counters->packets_sent > before);
     receiving->chores_due_ns = 0;
@@ -211,13 +215,7 @@ static void a_second_receiver_shares_the_lane(void) {
             for (int i = 0; i < 20; i++) {
                 send_some(1);
                 must(helio_transmitter_send(other, "other", 5));
-                const int64_t deadline_ns = helio_monotonic_ns() + 20 * HELIO_SECOND;
-                int count;
-                while ((count = helio_receiver_receive(second, &message, 1, 0)) == 0) {
-                    must(helio_instance_poll(sending));
-                    CHECK(helio_monotonic_ns() < deadline_ns);
-                }
-                CHECK_EQUAL(count, 1);
+                message = receive_one(second);
                 CHECK_EQUAL(message.length, 5);
                 CHECK_BYTES(message.data, "other", 5);
                 receive_all(1);

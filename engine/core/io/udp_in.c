@@ -273,28 +273,12 @@ size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t lim
     return kept;
 }
 
-/* As read and take, with control data. */
-__attribute__((noinline)) static size_t
-read_lone_controlled(helio_udp_in *in, helio_udp_source *source, helio_datagram *out) {
-    if (in->prepared == 0) {
-        prepare(in, 1);
-    }
-    if (read_one(in, source->fd) < 0) {
-        return 0; /* slots, and what is asked for, stay as they are */
-    }
-    source->ask = GROWTH;
-    in->prepared = 0;
-    in->port = source->port;
-    in->next = in->offset = 0;
-    in->count = 1;
-    return take_slot(in, out, 1);
-}
-
 /* Without control data no slot is needed but its memory. */
 size_t helio_udp_in_read_lone(helio_udp_in *in, helio_udp_source *source, helio_datagram *out) {
     _Static_assert(GROWTH <= JOINED_SLOTS && GROWTH <= (int)HELIO_UDP_SLOTS, "no limit is reached");
     if (in->has_control) {
-        return read_lone_controlled(in, source, out);
+        helio_udp_in_read(in, source);
+        return helio_udp_in_take(in, out, 1);
     }
     helio_udp_name from;
     socklen_t from_bytes = sizeof from;

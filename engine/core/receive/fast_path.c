@@ -156,6 +156,21 @@ static inline void learn(helio_rx_stream *stream, const helio_pgm_plain *plain, 
     helio_rx_follow_newest(stream, sequence);
 }
 
+/* The packet is next in order; its messages are about to be handed over. */
+static inline void begin_passing(helio_rx_stream *stream, const helio_pgm_plain *plain,
+                                 size_t length, int64_t receive_ns, helio_moment moment) {
+    const uint64_t sequence = stream->rxw.trail;
+    stream->delivery.is_complete = false;
+    stream->delivery.first_sequence = sequence;
+    learn(stream, plain, length, sequence, receive_ns, moment);
+}
+
+/* All of them were taken. */
+static inline void end_passing(helio_rx_stream *stream, size_t length) {
+    helio_rxw_pass_newest(&stream->rxw);
+    helio_rx_account_in_order(stream, length);
+}
+
 static inline void finish(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                           helio_moment moment) {
     if (stream->acks.is_on) {
@@ -223,13 +238,10 @@ bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_
     }
     const uint64_t sequence = stream->rxw.trail;
     const helio_rxw_packet packet = packet_of(&endpoint->shared, &plain, receive_ns, moment);
-    delivery->is_complete = false;
-    delivery->first_sequence = sequence;
     helio_delivery_learn_times(delivery, &batch.header);
-    learn(stream, &plain, length, sequence, receive_ns, moment);
+    begin_passing(stream, &plain, length, receive_ns, moment);
     if (deliver(delivery, &batch, &packet, moment)) {
-        helio_rxw_pass_newest(&stream->rxw);
-        helio_rx_account_in_order(stream, length);
+        end_passing(stream, length);
     } else {
         delivery->full_sequence = sequence;
         helio_rx_hold_rest(stream, sequence, &packet, length, moment);
@@ -291,19 +303,15 @@ __attribute__((noinline)) bool helio_rx_take_lone(helio_rx_endpoint *endpoint,
     helio_instance_stats *instance = endpoint->shared.instance;
     helio_count(&instance->packets_received, 1);
     helio_count(&instance->packet_bytes_received, length);
-    const uint64_t sequence = stream->rxw.trail;
     endpoint->shared.kernel_ns = datagram->kernel_ns;
-    delivery->is_complete = false;
-    delivery->first_sequence = sequence;
-    learn(stream, &plain, length, sequence, moment.wall_ns, moment);
+    begin_passing(stream, &plain, length, moment.wall_ns, moment);
     helio_delivery_begin_measuring(delivery, topic, moment);
     topic->expected++;
     helio_delivery_count_taken(delivery, topic, 1, message.bytes, 0, false);
     if (topic->is_measuring) {
         measure_lone(stream, topic, &plain, moment);
     }
-    helio_rxw_pass_newest(&stream->rxw);
-    helio_rx_account_in_order(stream, length);
+    end_passing(stream, length);
     finish(endpoint, stream, moment);
     return true;
 }

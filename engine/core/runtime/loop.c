@@ -69,13 +69,20 @@ static int transmit(helio_instance *instance, helio_moment moment) {
     return done;
 }
 
-int helio_loop_look_after(helio_instance *instance, helio_moment moment) {
-    const int done =
-        helio_loop_must_transmit(instance, moment.now_ns) ? transmit(instance, moment) : 0;
+int helio_loop_look_after(helio_instance *instance, int done, helio_moment moment) {
+    if (done) { /* messages that listeners sent leave in this cycle */
+        moment = helio_clock_read(&instance->clock);
+    }
+    instance->polling = true;
+    if (helio_loop_must_transmit(instance, moment.now_ns)) {
+        done += transmit(instance, moment);
+    }
     if (moment.now_ns >= instance->chores_due_ns) {
         do_chores(instance, moment);
         close_finished(instance, moment);
     }
+    instance->polling = false;
+    instance->now_ns = moment.now_ns;
     return done;
 }
 
@@ -123,15 +130,8 @@ int helio_loop_once(helio_instance *instance) {
     if (!is_polled) {
         count_cycle(instance, moment);
     }
-    if (helio_loop_has_due(instance, moment.now_ns)) {
-        if (done) { /* messages that listeners sent leave in this cycle */
-            moment = helio_clock_read(&instance->clock);
-        }
-        done += helio_loop_look_after(instance, moment);
-    }
-    instance->now_ns = moment.now_ns;
     instance->polling = false;
-    return done;
+    return helio_loop_end(instance, done, moment);
 }
 
 bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns) {

@@ -13,12 +13,19 @@ static inline bool helio_loop_must_transmit(const helio_instance *instance, int6
     return instance->mode == HELIO_MODE_THREAD ||
            (instance->tx_lanes && now_ns >= instance->transmit_due_ns);
 }
-/* Within a cycle: after receiving there is something else to do. */
-static inline bool helio_loop_has_due(const helio_instance *instance, int64_t now_ns) {
-    return helio_loop_must_transmit(instance, now_ns) || now_ns >= instance->chores_due_ns;
+/* The end of a cycle in which something is due besides receiving: its sending half, and the chores.  As
+ * helio_loop_end, which calls it. */
+int helio_loop_look_after(helio_instance *instance, int done, helio_moment moment);
+/* The end of a cycle that has received at this moment, and done so much; returns how much was done in
+ * all. */
+static inline int helio_loop_end(helio_instance *instance, int done, helio_moment moment) {
+    if (helio_loop_must_transmit(instance, moment.now_ns) ||
+        moment.now_ns >= instance->chores_due_ns) {
+        return helio_loop_look_after(instance, done, moment);
+    }
+    instance->now_ns = moment.now_ns;
+    return done;
 }
-/* Does that: the sending half of a cycle, and the chores.  Returns how much was done. */
-int helio_loop_look_after(helio_instance *instance, helio_moment moment);
 
 /* Mode poll: whether a caller that has no need of a cycle is to run one. */
 bool helio_loop_is_due(const helio_instance *instance, int64_t now_ns);

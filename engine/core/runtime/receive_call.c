@@ -158,17 +158,6 @@ __attribute__((noinline)) static int serve(helio_receiver *receiver, helio_messa
     return done;
 }
 
-__attribute__((noinline)) static int look_after(helio_instance *instance, helio_moment *moment,
-                                                bool is_late) {
-    if (is_late) {
-        *moment = helio_clock_read(&instance->clock);
-    }
-    instance->polling = true;
-    const int done = helio_loop_look_after(instance, *moment);
-    instance->polling = false;
-    return done;
-}
-
 /* As cycle, of a receiver that is the only one.  A lone message goes from the channel to the caller
  * without the loop, the lane and the sink between them, which would ask what is known here. */
 static size_t cycle_alone(helio_receiver *receiver, helio_message *messages, size_t limit,
@@ -191,10 +180,7 @@ static size_t cycle_alone(helio_receiver *receiver, helio_message *messages, siz
     if (left || lane->is_queued || moment.now_ns >= lane->quiet_until_ns) {
         *done += serve(receiver, messages, limit, left, &moment);
     }
-    if (helio_loop_has_due(instance, moment.now_ns)) {
-        *done += look_after(instance, &moment, *done > 0);
-    }
-    instance->now_ns = moment.now_ns;
+    *done = helio_loop_end(instance, *done, moment);
     return receiver->lent || !*done ? receiver->lent : take(receiver, messages, limit);
 }
 

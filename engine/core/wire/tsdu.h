@@ -43,23 +43,37 @@ typedef struct helio_tsdu_header {
  * less than the header. */
 helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsdu_header *out);
 
+/* What the head of a batch of messages without flags and extensions begins with. */
+#define HELIO_TSDU_PLAIN_BEGIN                                                                 \
+    HELIO_TSDU_MAGIC, HELIO_TSDU_VERSION, HELIO_TSDU_KIND_MESSAGES, 0, HELIO_TSDU_HEADER >> 8, \
+        HELIO_TSDU_HEADER & 0xFF
+
+/* Members of a head, of which at least HELIO_TSDU_HEADER bytes are there. */
+static inline uint64_t helio_tsdu_topic_id(const uint8_t *tsdu) {
+    return helio_get64(tsdu + 8);
+}
+static inline uint64_t helio_tsdu_first_message(const uint8_t *tsdu) {
+    return helio_get64(tsdu + 16);
+}
+static inline int64_t helio_tsdu_submit_ns(const uint8_t *tsdu) {
+    return (int64_t)helio_get64(tsdu + 24);
+}
+
 /* Reads the head of a batch of messages without flags and extensions; false: helio_tsdu_decode tells
  * what it is.  The fast path tries it first: nearly all heads begin with the same six bytes. */
 static inline bool helio_tsdu_read_plain(const uint8_t *tsdu, size_t bytes,
                                          helio_tsdu_header *out) {
-    static const uint8_t begin[6] = {HELIO_TSDU_MAGIC,         HELIO_TSDU_VERSION,
-                                     HELIO_TSDU_KIND_MESSAGES, 0,
-                                     HELIO_TSDU_HEADER >> 8,   HELIO_TSDU_HEADER & 0xFF};
+    static const uint8_t begin[6] = {HELIO_TSDU_PLAIN_BEGIN};
     if (bytes < HELIO_TSDU_HEADER || memcmp(tsdu, begin, sizeof begin) != 0) {
         return false;
     }
-    const int64_t submit_ns = (int64_t)helio_get64(tsdu + 24);
+    const int64_t submit_ns = helio_tsdu_submit_ns(tsdu);
     *out = (helio_tsdu_header){
         .kind = HELIO_TSDU_KIND_MESSAGES,
         .header_bytes = HELIO_TSDU_HEADER,
         .count = helio_get16(tsdu + 6),
-        .topic_id = helio_get64(tsdu + 8),
-        .first_message = helio_get64(tsdu + 16),
+        .topic_id = helio_tsdu_topic_id(tsdu),
+        .first_message = helio_tsdu_first_message(tsdu),
         .submit_ns = submit_ns,
         .closed_after_ns = helio_get32(tsdu + 32),
     };
@@ -107,15 +121,6 @@ static inline bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *en
  * Whoever takes one looks at it twice, with other work in between: what it has is read where it lies
  * each time, not kept. */
 
-static inline uint64_t helio_tsdu_topic_id(const uint8_t *tsdu) {
-    return helio_get64(tsdu + 8);
-}
-static inline uint64_t helio_tsdu_first_message(const uint8_t *tsdu) {
-    return helio_get64(tsdu + 16);
-}
-static inline int64_t helio_tsdu_submit_ns(const uint8_t *tsdu) {
-    return (int64_t)helio_get64(tsdu + 24);
-}
 static inline helio_tsdu_message helio_tsdu_lone_message(const uint8_t *tsdu) {
     return (helio_tsdu_message){tsdu + HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER,
                                 helio_get16(tsdu + HELIO_TSDU_HEADER)};
@@ -123,14 +128,7 @@ static inline helio_tsdu_message helio_tsdu_lone_message(const uint8_t *tsdu) {
 
 /* It is one, and whole; false: it is something else, or damaged. */
 static inline bool helio_tsdu_is_lone(const uint8_t *tsdu, size_t bytes) {
-    static const uint8_t begin[8] = {HELIO_TSDU_MAGIC,
-                                     HELIO_TSDU_VERSION,
-                                     HELIO_TSDU_KIND_MESSAGES,
-                                     0,
-                                     HELIO_TSDU_HEADER >> 8,
-                                     HELIO_TSDU_HEADER & 0xFF,
-                                     0,
-                                     1};
+    static const uint8_t begin[8] = {HELIO_TSDU_PLAIN_BEGIN, 0, 1}; /* and the count */
     const size_t before = HELIO_TSDU_HEADER + HELIO_TSDU_MESSAGE_HEADER;
     if (bytes < before || bytes - before >= HELIO_TSDU_EXTENDED ||
         memcmp(tsdu, begin, sizeof begin) != 0) {
