@@ -13,6 +13,7 @@ returns each (source, seq) once. An unreadable file is named and left out; all o
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,7 @@ __all__ = [
     "scan",
     "to_table",
     "write_spool",
+    "write_spool_table",
     "write_table",
 ]
 
@@ -64,8 +66,8 @@ _WRITER: dict[str, Any] = {
 }
 
 _KEYS = tuple(column for column in SPOOL if column.name in ("source", "seq"))
+_TOLD = tuple(column for column in SPOOL if column.name in ("source", "seq", "ts"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST_US, _LATEST_US = -(1 << 62), 1 << 62
 _CALENDAR_US = tuple((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) for year in (2, 9999))
 
 _NEEDED = frozenset({"ts", "len_ms", "digits", "lowest", "highest", "n", "h", "source", "seq"})
@@ -100,9 +102,9 @@ class Unit:
     rows: int
     sources: tuple[str, ...]
     first_us: int
-    """Earliest start of an interval by the footers, microseconds since 1970; without it `_EARLIEST_US`."""
+    """Earliest start of an interval, microseconds since 1970."""
     last_us: int
-    """Latest start; without it `_LATEST_US`."""
+    """Latest start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,53 @@ class Scan:
     def rows(self) -> int:
         """Number of rows by the files' metadata, copies included."""
         return sum(unit.rows for unit in self.units)
+
+
+Span = tuple[str, int, int]
+"""A source and a range of its sequence numbers, both ends included."""
+_CONTENT = b"heliograph.spool.content"
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """Sources, numbers and times of a file's rows. Files of the spool have it in their footer; a scan reads no rows."""
+
+    spans: tuple[Span, ...]
+    first_us: int
+    last_us: int
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> _Content:
+        by_source = table.group_by("source", use_threads=False).aggregate([("seq", "min"), ("seq", "max")])
+        spans = sorted((row["source"], row["seq_min"], row["seq_max"]) for row in by_source.to_pylist())
+        times = pc.min_max(table["ts"])
+        return cls(tuple(spans), times["min"].value, times["max"].value)
+
+    @classmethod
+    def of_columns(cls, path: Place) -> _Content:
+        """Read it from the columns: of files of other writers, and of releases that left nothing in the footer."""
+        columns = _parquet(path).read([column.name for column in _TOLD], use_threads=False)
+        return cls.of_table(normalized(columns, _TOLD))
+
+    def encode(self, rows: int) -> bytes:
+        """Return it as JSON, with the number of rows."""
+        return json.dumps([rows, self.first_us, self.last_us, self.spans], separators=(",", ":")).encode()
+
+    @classmethod
+    def of_footer(cls, metadata: pq.FileMetaData) -> _Content | None:
+        """Return the text of the writer, decoded; None: there is none, or it is not usable.
+
+        It is not usable for another number of rows: tools that join files keep the metadata of the first.
+        """
+        try:
+            rows, first_us, last_us, spans = json.loads((metadata.metadata or {})[_CONTENT])
+            found = cls(tuple((source, low, high) for source, low, high in spans), first_us, last_us)
+        except (KeyError, TypeError, ValueError, RecursionError):
+            return None
+        numbers = (first_us, last_us, *(number for span in found.spans for number in span[1:]))
+        are_right = all(isinstance(number, int) for number in numbers)
+        are_right = are_right and all(isinstance(source, str) for source, _, _ in found.spans)
+        return found if are_right and found.spans and rows == metadata.num_rows else None
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -148,9 +197,15 @@ def write_spool(folder: SomePlace, rows: Sequence[LatencyInterval], source: str,
     for day, of_day in sorted(days.items()):
         target = cast(SomePlace, folder / f"date={day}" / f"{source}-{number:06d}.parquet")
         if not target.is_file():
-            write_table(target, to_table(of_day))
+            write_spool_table(target, to_table(of_day))
         written.append(target)
     return written
+
+
+def write_spool_table(target: Place, table: pa.Table) -> None:
+    """Write rows of the spool as one file, with their content in its footer."""
+    content = _Content.of_table(table).encode(table.num_rows)
+    write_table(target, table.replace_schema_metadata({_CONTENT: content}))
 
 
 def write_table(target: Place, table: pa.Table) -> None:
@@ -230,12 +285,11 @@ def scan(folder: Place, skip: Callable[[str], bool] | None = None) -> Scan:
     if not folder.is_dir():
         raise no_spool(folder)
     paths = [path for path in parquet_files(folder) if skip is None or not skip(str(below(path, folder)))]
-    footers = _Footers()
     if isinstance(folder, RemotePath):
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            files = list(pool.map(footers.read, paths))
+            files = list(pool.map(_read_footer, paths))
     else:  # opening a local file takes less time than passing it to a thread and back
-        files = list(map(footers.read, paths))
+        files = list(map(_read_footer, paths))
     return Scan(
         tuple(_units([one for one in files if isinstance(one, _File)])),
         tuple(one for one in files if isinstance(one, Broken)),
@@ -246,115 +300,44 @@ _REQUESTS = 16
 """Footers asked of a store at once. An answer takes some 10 ms, whatever its size."""
 
 
-class _Footers:
-    """Reads the footers of files. Nearly all have the same schema, and to compare it is faster than to check it."""
-
-    def __init__(self) -> None:
-        self._checked: tuple[pq.ParquetSchema, object] | None = None
-        """Schema of the last fit file, and its metadata, which has the schema of Arrow."""
-
-    def read(self, path: Place) -> _File | Broken | None:
-        """Return the file; None: it has no rows."""
-        try:
-            metadata = pq.read_metadata(opened(path))
-            if reason := self._unfit(metadata):
-                return Broken(str(path), reason)
-            if metadata.num_rows > 0:
-                return _File(str(path), metadata.num_rows, _spans(metadata, path), *_times(metadata))
-        except (OSError, pa.ArrowException, ValueError) as error:
-            return Broken(str(path), first_line(error))
-        return None
-
-    def _unfit(self, metadata: pq.FileMetaData) -> str | None:
-        schema, more = metadata.schema, metadata.metadata
-        checked = self._checked
-        if checked is not None and schema.equals(checked[0]) and more == checked[1]:
-            return None
-        reason = _lacks(schema.to_arrow_schema()) or _of_other_types(schema)
-        if reason is None:
-            self._checked = schema, more
-        return reason
-
-
-def _lacks(schema: pa.Schema) -> str | None:
-    missing = sorted(_NEEDED - set(schema.names))
-    return f"it lacks the columns {', '.join(missing)}" if missing else None
-
-
-_PHYSICAL = {"source": "BYTE_ARRAY", "seq": "INT64"}
-"""Types of the columns whose statistics are read; pyarrow aborts the process when a damaged footer has another type."""
-
-
-def _of_other_types(schema: pq.ParquetSchema) -> str | None:
-    for index, name in enumerate(schema.names):
-        if name in _PHYSICAL and schema.column(index).physical_type != _PHYSICAL[name]:
-            return f"its column {name} has type {schema.column(index).physical_type}, not {_PHYSICAL[name]}"
-    return None
-
-
-def _statistics(columns: pq.RowGroupMetaData, index: int, physical: str) -> pq.Statistics | None:
-    """Return the statistics of a column chunk; None: there are none, or the chunk has another type than its column."""
-    column = columns.column(index)
-    return column.statistics if column.physical_type == physical else None
-
-
-Span = tuple[str, int, int]
-"""A source and a range of its sequence numbers, both ends included."""
-
-
 @dataclass(frozen=True, slots=True)
 class _File:
     path: str
     rows: int
-    spans: tuple[Span, ...]
-    first_us: int
-    last_us: int
+    content: _Content
 
 
-def _spans(metadata: pq.FileMetaData, path: Place) -> tuple[Span, ...]:
-    """Return the spans of a file: from its column statistics, or from its columns if these do not give them."""
-    names = metadata.schema.names
-    spans: dict[str, tuple[int, int]] = {}
-    for group in range(metadata.num_row_groups):
-        columns = metadata.row_group(group)
-        source = _statistics(columns, names.index("source"), _PHYSICAL["source"])
-        seq = _statistics(columns, names.index("seq"), _PHYSICAL["seq"])
-        if source is None or seq is None or not source.has_min_max or not seq.has_min_max:
-            return _spans_of_rows(path)
-        if source.min != source.max:  # long texts are cut in the statistics of other writers
-            return _spans_of_rows(path)
-        _extend(spans, str(source.min), int(seq.min), int(seq.max))
-    return tuple((source, *span) for source, span in sorted(spans.items()))
+def _read_footer(path: Place) -> _File | Broken | None:
+    """Return the file; None: it has no rows.
+
+    The statistics of the columns would tell the content of any file, but to ask pyarrow for a column chunk of a damaged
+    footer can end the process (its C++ exceptions are not caught there).
+    """
+    try:
+        metadata = pq.read_metadata(opened(path))
+        if reason := _unfit(metadata.schema):
+            return Broken(str(path), reason)
+        if metadata.num_rows > 0:
+            content = _Content.of_footer(metadata) or _Content.of_columns(path)
+            return _File(str(path), metadata.num_rows, content)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        return Broken(str(path), first_line(error))
+    return None
 
 
-def _spans_of_rows(path: Place) -> tuple[Span, ...]:
-    columns = normalized(_parquet(path).read(["source", "seq"]), _KEYS)
-    by_source = columns.group_by("source", use_threads=False).aggregate([("seq", "min"), ("seq", "max")])
-    return tuple(sorted((row["source"], row["seq_min"], row["seq_max"]) for row in by_source.to_pylist()))
+_PHYSICAL = {"source": "BYTE_ARRAY", "seq": "INT64"}
+"""Types of the columns that name a row. Arrow would cast others, and give two rows one name."""
 
 
-def _extend(spans: dict[str, tuple[int, int]], source: str, low: int, high: int) -> None:
-    before = spans.get(source, (low, high))
-    spans[source] = min(before[0], low), max(before[1], high)
-
-
-def _times(metadata: pq.FileMetaData) -> tuple[int, int]:
-    """Return the earliest and latest start of an interval by the footer."""
-    index = metadata.schema.names.index("ts")
-    low, high = _LATEST_US, _EARLIEST_US
-    if metadata.schema.column(index).physical_type != "INT64":
-        return _EARLIEST_US, _LATEST_US
-    for group in range(metadata.num_row_groups):
-        ts = _statistics(metadata.row_group(group), index, "INT64")
-        try:
-            ends = (ts.min, ts.max) if ts is not None and ts.has_min_max else ()
-        except OverflowError:  # a time after the year 9999: the rows are checked when they are read
-            ends = ()
-        if not ends or any(not isinstance(end, datetime) or end.tzinfo is None for end in ends):
-            return _EARLIEST_US, _LATEST_US
-        low = min(low, (ends[0] - _EPOCH) // timedelta(microseconds=1))
-        high = max(high, (ends[1] - _EPOCH) // timedelta(microseconds=1))
-    return low, high
+def _unfit(schema: pq.ParquetSchema) -> str | None:
+    columns = [schema.column(index) for index in range(len(schema))]
+    types = {column.path: column.physical_type for column in columns}
+    if missing := sorted(_NEEDED - set(types)):
+        return f"it lacks the columns {', '.join(missing)}"
+    for name, physical in _PHYSICAL.items():
+        if types[name] != physical:
+            return f"its column {name} has type {types[name]}, not {physical}"
+    return None
 
 
 def _units(files: Sequence[_File]) -> Iterator[Unit]:
@@ -368,7 +351,9 @@ def _units(files: Sequence[_File]) -> Iterator[Unit]:
         return index
 
     reached: tuple[str, int, int] | None = None  # source, highest number so far, file that has it
-    for (source, low, high), index in sorted((span, index) for index, file in enumerate(files) for span in file.spans):
+    for (source, low, high), index in sorted(
+        (span, index) for index, file in enumerate(files) for span in file.content.spans
+    ):
         if reached is not None and reached[0] == source and low <= reached[1]:
             parent[root(index)] = root(reached[2])
             reached = source, max(reached[1], high), index
@@ -381,9 +366,9 @@ def _units(files: Sequence[_File]) -> Iterator[Unit]:
         yield Unit(
             paths=tuple(sorted(file.path for file in group)),
             rows=sum(file.rows for file in group),
-            sources=tuple(sorted({span[0] for file in group for span in file.spans})),
-            first_us=min(file.first_us for file in group),
-            last_us=max(file.last_us for file in group),
+            sources=tuple(sorted({span[0] for file in group for span in file.content.spans})),
+            first_us=min(file.content.first_us for file in group),
+            last_us=max(file.content.last_us for file in group),
         )
 
 

@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heliograph.monitor import _hdr
-from heliograph.monitor.history.files import write_table
+from heliograph.monitor.history.files import write_spool_table, write_table
 from heliograph.monitor.history.hours import DataFile, Manifest, commit, folder_of
 from heliograph.monitor.history.ledger import Ledger
 from heliograph.monitor.history.merge import HOUR_US, merge, merge_spool
@@ -132,7 +132,7 @@ def make_spool(folder: Path, rows: Rows, count: int, per_file: int, begin: int =
     """Write rows as files of equal size."""
     for number, first in enumerate(range(begin, begin + count, per_file), begin // per_file):
         table = rows.table(first, min(per_file, begin + count - first))
-        write_table(folder / file_name(number, table["ts"][0].cast(pa.int64()).as_py()), table)
+        write_spool_table(folder / file_name(number, table["ts"][0].cast(pa.int64()).as_py()), table)
 
 
 def make_history(history: Path, spool: Path, rows: Rows, days: int) -> None:

@@ -421,11 +421,16 @@ def _mutate_segment(chance: random.Random, data: bytes, other: bytes) -> bytes:
 
 @cache
 def _spooled() -> tuple[bytes, ...]:
+    from heliograph.monitor.history.files import read_table, write_table
     from heliograph.monitor.history.importer import import_hlog
+    from heliograph.monitor.history.schema import SPOOL
 
     spool = _folder() / "seeds"
     import_hlog(_file("seed.hlog", _logs()[0]), spool)
-    return tuple(path.read_bytes() for path in sorted(spool.rglob("*.parquet")))
+    (path,) = spool.rglob("*.parquet")
+    silent = spool / "silent.parquet"
+    write_table(silent, read_table(path, SPOOL).replace_schema_metadata())
+    return path.read_bytes(), silent.read_bytes()
 
 
 def _read_spool(data: bytes) -> str:

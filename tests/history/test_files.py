@@ -18,6 +18,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.history import files
 from heliograph.monitor.history.files import (
     Broken,
+    Unit,
     UnreadableFile,
     read_in_steps,
     read_unit,
@@ -203,29 +204,101 @@ def test_each_unfit_file_between_good_ones_is_named_in_the_order_of_names(
     assert named["03.parquet"] == "its column source has type INT32, not BYTE_ARRAY"
 
 
-@pytest.mark.parametrize("name", ["source", "seq", "ts"])
-def test_a_damaged_chunk_type_does_not_end_the_process(name: str, tmp_path: Path) -> None:
-    """pyarrow aborts when it reads statistics of a chunk whose type is not that of its column."""
+def test_a_damaged_footer_does_not_end_the_process(tmp_path: Path) -> None:
+    """pyarrow aborts when it is asked for the statistics of a column chunk whose type is not that of its column."""
     (path,) = write_spool(tmp_path, [interval([1])], "s0", 0)
-    index = pq.read_schema(path).names.index(name)
+    named, read = _scan_damaged(path, 0x40)
+    assert named > 100
+    assert read > 100
+
+
+def test_sizes_of_another_type_do_not_end_the_process(tmp_path: Path) -> None:
+    """pyarrow aborts when it is asked for a column chunk of numbers that has the sizes of texts."""
+    table = to_table([interval([1])])
+    table = table.set_column(table.schema.get_field_index("seq"), "seq", pa.array([b"12345678"]))
+    path = tmp_path / "texts.parquet"
+    pq.write_table(table, path, store_schema=False)
     whole = path.read_bytes()
-    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    right = pq.read_metadata(path).row_group(0).column(index).physical_type
-    wrong = 0
-    for at in range(footer, len(whole) - 8):
-        damaged = whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1 :]
-        path.write_bytes(damaged)
-        try:
-            found = pq.read_metadata(path)
-            has_schema = found.schema.names[index] == name and found.schema.column(index).physical_type == right
-            if not has_schema or found.row_group(0).column(index).physical_type == right:
-                continue
-        except (OSError, pa.ArrowException, IndexError):
-            continue
-        wrong += 1
-        done = subprocess.run([sys.executable, "-c", _SCAN, str(tmp_path)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    assert wrong
+    texts, numbers = (bytes((0x15, 2 * kind, 0x25, 2, 0x18, 3)) + b"seq" for kind in (6, 2))  # compact Thrift
+    assert whole.count(texts) == 1
+    path.write_bytes(whole.replace(texts, numbers))
+    assert pq.read_metadata(path).schema.column(table.schema.get_field_index("seq")).physical_type == "INT64"
+    assert _scan_damaged(path, 0, at_most=1) == (1, 0)
+
+
+def _scan_damaged(path: Path, mask: int, at_most: int = 1 << 20) -> tuple[int, int]:
+    """Scan with each byte of the footer changed in turn; count files that were named and those that were read."""
+    arguments = [sys.executable, "-c", _SCAN_DAMAGED, str(path), str(mask), str(at_most)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    named, read = map(int, done.stdout.split())
+    return named, read
+
+
+_SCAN_DAMAGED = """
+import sys
+from pathlib import Path
+from heliograph.monitor.history.files import Broken, read_unit, scan
+path, mask, at_most = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+whole = path.read_bytes()
+begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+counts = [0, 0]
+for at in range(begin, min(begin + at_most, len(whole) - 8)):
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
+    found = scan(path.parent)
+    tables = [table for unit in found.units for _, table in read_unit(unit.paths)]
+    counts[bool(tables) and not any(isinstance(table, Broken) for table in tables)] += 1
+print(*counts)
+"""
+
+
+def _shortened(units: tuple[Unit, ...]) -> list[tuple[int, tuple[str, ...], int, int]]:
+    return [(unit.rows, unit.sources, unit.first_us, unit.last_us) for unit in units]
+
+
+def test_a_scan_gives_the_same_with_and_without_what_the_footer_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = ("b", "a", "b", "c\u20ac")
+    rows = [interval([1], seq=7 - seq, source=source, at_s=seq % 3) for seq, source in enumerate(sources)]
+    (path,) = write_spool(tmp_path / "told", rows, "a", 0)
+    files.write_table(tmp_path / "silent" / "a.parquet", to_table(rows))
+    opened = []
+    monkeypatch.setattr(files, "_parquet", lambda path, original=files._parquet: opened.append(path) or original(path))
+    told = scan(tmp_path / "told").units
+    assert opened == []
+    first_us = rows[0].ts_ns // 1000
+    assert _shortened(told) == [(4, ("a", "b", "c\u20ac"), first_us, first_us + 2_000_000)]
+    assert _shortened(scan(tmp_path / "silent").units) == _shortened(told)
+    assert len(opened) == 1
+    write_spool(tmp_path / "told", [rows[3]], "again", 0)
+    (unit,) = scan(tmp_path / "told").units
+    assert len(unit.paths) == 2
+    assert str(path) in unit.paths
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        b"[2,0,0,[]]",
+        b'[2,0,Infinity,[["a",0,1]]]',
+        b'[2,0,0,[["a",0,"1"]]]',
+        b"[2,0,0,[[1,0,1]]]",
+        b'[2,0,0,[["a",0]]]',
+        b'[3,0,0,[["a",0,2]]]',
+        b"\xff",
+    ],
+)
+def test_a_footer_that_tells_nothing_usable_has_the_columns_read(content: bytes, tmp_path: Path) -> None:
+    """The number of rows is one of its statements: tools that join files keep the metadata of the first."""
+    rows = [interval([1], seq=seq) for seq in range(2)]
+    table = to_table(rows).replace_schema_metadata({b"heliograph.spool.content": content})
+    files.write_table(tmp_path / "a.parquet", table)
+    time_us = rows[0].ts_ns // 1000
+    assert _shortened(scan(tmp_path).units) == [(2, ("s0",), time_us, time_us)]
 
 
 @pytest.mark.parametrize("time_us", [1 << 60, -(1 << 60)])
@@ -234,19 +307,8 @@ def test_times_beyond_the_calendar_do_not_end_the_scan(time_us: int, tmp_path: P
     position = good.schema.get_field_index("ts")
     times = pa.array([time_us], pa.timestamp("us", "UTC"))
     files.write_table(tmp_path / "late.parquet", good.set_column(position, good.schema.field(position), times))
-    (unit,) = scan(tmp_path).units
-    assert unit.first_us <= time_us <= unit.last_us
-    ((_, found),) = read_unit(unit.paths)
-    assert isinstance(found, Broken)
+    (found,) = scan(tmp_path).broken
     assert found.reason == f"column ts has a time outside the years 2 to 9998: {time_us} us since 1970"
-
-
-_SCAN = """
-import sys
-from pathlib import Path
-from heliograph.monitor.history.files import scan
-scan(Path(sys.argv[1]))
-"""
 
 
 def test_columns_of_the_wrong_type_or_without_values_are_named(tmp_path: Path) -> None:
