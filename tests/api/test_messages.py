@@ -152,6 +152,22 @@ def test_topics_of_one_stream_are_told_apart(instance: Instance, endpoint: str) 
     assert first.receive(timeout=0) == second.receive(timeout=0) == []
 
 
+def test_the_second_of_two_polled_receivers_need_not_wait_for_the_first(endpoint: str) -> None:
+    """The first receiver was alone when it received, so that the engine still keeps its messages where it reads."""
+    with Instance(mode="poll") as sink, Instance() as source:
+        first = sink.receiver(endpoint, "FIRST")
+        one = source.transmitter(endpoint, "FIRST", linger=0.0)
+        one.send(b"first")
+        held = collect(first, 1)
+        second = sink.receiver(endpoint, "SECOND")
+        two = source.transmitter(endpoint, "SECOND", linger=0.0)
+        sent = [b"second %d" % number for number in range(100)]
+        one.send(b"meanwhile")
+        two.send_many(sent)
+        assert [message.data for message in collect(second, len(sent))] == sent
+        assert [message.data for message in held + collect(first, 1)] == [b"first", b"meanwhile"]
+
+
 def test_every_receiver_of_a_group_gets_everything(multicast: str) -> None:
     sent = [b"%d" % number for number in range(200)]
     with Instance() as here, Instance() as there, Instance() as source:

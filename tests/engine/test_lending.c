@@ -1,5 +1,6 @@
 /* Mode poll: a caller is shown messages where they lie.  They stay as they are until it receives
- * again, while packets are lost, arrive in batches larger than its place, and streams end. */
+ * again, while packets are lost, arrive in batches larger than its place, streams end, and other
+ * receivers of the endpoint are served. */
 #include <heliograph/heliograph.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,70 @@ static void what_has_no_place_waits_in_the_window(void) {
     end();
 }
 
+static const char *const forms[] = {"rmm+unicast://127.0.0.1:%d", "rum://127.0.0.1:%d",
+                                    "shm://test_lending_%d", "inproc://test_lending_%d"};
+
+/* Sends messages of the second topic and takes them. */
+static void pass_others(helio_transmitter *other, helio_receiver *second) {
+    enum { OTHERS = 300 };
+    const int64_t deadline_ns = helio_monotonic_ns() + 20 * HELIO_SECOND;
+    uint64_t sent = 0, taken = 0;
+    while (taken < OTHERS) {
+        helio_message message;
+        sent += sent < OTHERS && helio_transmitter_send(other, &sent, sizeof sent) == 0;
+        if (helio_receiver_receive(second, &message, 1, 0) == 1) {
+            CHECK_EQUAL(message.length, sizeof taken);
+            CHECK_BYTES(message.data, &taken, sizeof taken);
+            taken++;
+        }
+        helio_instance_poll(sending);
+        CHECK(helio_monotonic_ns() < deadline_ns);
+    }
+}
+
+/* Some messages are lent, more are read already, and the source sends on: a second receiver of the
+ * endpoint gets what is its own. */
+static void lend_amid(uint64_t *next) {
+    helio_message lent[3];
+    helio_receiver *second = NULL;
+    helio_transmitter *other = NULL;
+    const uint64_t sent = *next + LIST;
+    const int64_t deadline_ns = helio_monotonic_ns() + 20 * HELIO_SECOND;
+    send_list(*next);
+    int got;
+    while ((got = helio_receiver_receive(receiver, lent, 3, 0)) == 0) {
+        helio_instance_poll(sending);
+        CHECK(helio_monotonic_ns() < deadline_ns);
+    }
+    CHECK(receiver->lane->is_lent);
+    CHECK_EQUAL(helio_receiver_create(receiving, endpoint, "U", "", NULL, &second), 0);
+    CHECK_EQUAL(helio_transmitter_create(sending, endpoint, "U", "linger=0", &other), 0);
+    pass_others(other, second);
+    CHECK(receiver->lane->loan.is_left && !receiver->lane->is_lent); /* once is enough */
+    send_list(sent);
+    CHECK_EQUAL(helio_receiver_receive(second, NULL, 0, 0), 0);
+    check_all(lent, got);
+    CHECK_EQUAL(lent[0].number, *next);
+    for (*next += (uint64_t)got; *next < sent + LIST;) {
+        *next = receive_some(*next, 7, true);
+        CHECK(helio_monotonic_ns() < deadline_ns);
+    }
+    CHECK(!receiver->lane->loan.is_left);
+    helio_transmitter_destroy(other);
+    helio_receiver_destroy(second);
+}
+
+static void another_receiver_is_served_while_messages_are_lent(void) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        uint64_t next = 0;
+        begin(forms[i], "");
+        for (int round = 0; round < 20; round++) {
+            lend_amid(&next);
+        }
+        end();
+    }
+}
+
 int main(void) {
     char folder[] = "/tmp/test_lending.XXXXXX";
     CHECK(mkdtemp(folder) != NULL);
@@ -171,6 +236,7 @@ int main(void) {
     RUN(arrival_order_comes_unchanged);
     RUN(connections_and_rings_wait);
     RUN(what_has_no_place_waits_in_the_window);
+    RUN(another_receiver_is_served_while_messages_are_lent);
     rmdir(folder);
     return check_result();
 }

@@ -296,6 +296,32 @@ static void thin_traffic_is_read_without_offload_and_lists_with_it(void) {
     udp->close(rx);
 }
 
+static void memory_is_left_as_it_is_and_what_waits_there_still_comes(void) {
+    enum { PACKETS = 100, LIMIT = 3 };
+    for (int offload = 0; offload < 2; offload++) {
+        helio_channel *rx = open_channel(HELIO_CHANNEL_RECEIVE, 8, offload);
+        helio_channel *tx = open_channel(HELIO_CHANNEL_TRANSMIT, 8, offload);
+        helio_datagram given[PACKETS + LIMIT];
+        helio_loan loan = {.is_out = true};
+        size_t count = 0;
+        send_equal(tx, 0, PACKETS);
+        for (int i = 0; i < PACKETS && count < PACKETS; i++) {
+            count += udp->receive(rx, given + count, LIMIT);
+            CHECK(udp->leave(rx, &loan));
+        }
+        CHECK_EQUAL(count, PACKETS);
+        for (unsigned i = 0; i < PACKETS; i++) {
+            uint8_t expected[1000];
+            fill(expected, i, sizeof expected);
+            CHECK_EQUAL(given[i].length, sizeof expected);
+            CHECK_BYTES(given[i].data, expected, sizeof expected);
+        }
+        helio_loan_end(&loan);
+        udp->close(tx);
+        udp->close(rx);
+    }
+}
+
 static void packets_of_any_lengths_keep_their_order(void) {
     helio_channel *rx_a = open_channel(HELIO_CHANNEL_RECEIVE, 3, true);
     helio_channel *rx_b = open_channel(HELIO_CHANNEL_RECEIVE, 4, false);
@@ -361,6 +387,7 @@ int main(void) {
     RUN(calls_ask_for_more_as_they_come_back_full);
     RUN(equal_packets_are_one_message_and_come_apart_again);
     RUN(thin_traffic_is_read_without_offload_and_lists_with_it);
+    RUN(memory_is_left_as_it_is_and_what_waits_there_still_comes);
     RUN(packets_of_any_lengths_keep_their_order);
     RUN(a_refused_offload_is_told_once_and_nothing_is_lost);
     return check_result();

@@ -14,6 +14,7 @@
 #include "base/account.h"
 #include "base/address.h"
 #include "base/datagram.h"
+#include "base/loan.h"
 
 enum {
     HELIO_CHANNEL_DESTINATIONS_MAX = 64, /* of one unicast stream */
@@ -145,6 +146,12 @@ typedef struct helio_driver {
     /* Reads up to `limit` datagrams; returns how many.  Limit 0, to a driver with connections: the
      * reader takes nothing now, so the other side must wait, and what it sends ends no sleep. */
     size_t (*receive)(helio_channel *channel, helio_datagram *datagrams, size_t limit);
+
+    /* Reads into other memory from now on: what was given out stays where it is until `loan` is
+     * over, and what was read and not given out yet comes with the next receive.  False: there is
+     * no memory, and what was given out may lie in the channel's still.  NULL: nothing that the
+     * channel gives out is lent. */
+    bool (*leave)(helio_channel *channel, helio_loan *loan);
 
     /* Flushes and closes.  Accepts NULL. */
     void (*close)(helio_channel *channel);

@@ -95,7 +95,7 @@ static void shm_close(helio_channel *channel) {
     if (shm->place) {
         shm->place->kind->close(shm->place);
     }
-    free(shm->area);
+    helio_loan_release(NULL, shm->area);
     free(shm);
 }
 
@@ -113,7 +113,7 @@ static helio_address next_address(uint64_t seed) {
 static int open_parts(helio_shm_channel *shm, const helio_channel_config *config,
                       const helio_shm_place_kind *kind) {
     uint64_t id = 0;
-    shm->area = malloc(AREA_BYTES);
+    shm->area = helio_loan_allocate(AREA_BYTES);
     if (!shm->area) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the packets of a ring");
     }
@@ -414,12 +414,23 @@ static void shm_after_sleep(helio_channel *channel) {
     helio_shm_bell_silence(shm->place->bell);
 }
 
-/* The two drivers differ by how a channel is opened. */
+/* What is not given out yet lies in the rings. */
+static bool shm_leave(helio_channel *channel, helio_loan *loan) {
+    helio_shm_channel *shm = shm_of(channel);
+    uint8_t *area = helio_loan_allocate(AREA_BYTES);
+    if (area) {
+        helio_loan_release(loan, shm->area);
+        shm->area = area;
+    }
+    return area != NULL;
+}
+
 /* What the writer took back before it was read. */
 static uint64_t shm_drops(helio_channel *channel) {
     return channel->counters.overruns;
 }
 
+/* The two drivers differ by how a channel is opened. */
 #define DRIVER(label, open_one)           \
     {                                     \
         .name = label,                    \
@@ -431,6 +442,7 @@ static uint64_t shm_drops(helio_channel *channel) {
         .flush = shm_flush,               \
         .send_now = shm_send_now,         \
         .receive = shm_receive,           \
+        .leave = shm_leave,               \
         .close = shm_close,               \
         .room = shm_room,                 \
         .tend = shm_tend,                 \

@@ -284,24 +284,38 @@ static uint64_t standing_bytes(const helio_tcp_connection *c) {
            c->limits.packet_bytes;
 }
 
+/* What was read and not handed out goes on in `to`.  The buffer is freed, at the end of the loan if
+ * there is one. */
+static void move_buffer(helio_tcp_connection *c, uint8_t *to, helio_loan *loan) {
+    memcpy(to, c->buffer + c->start, c->end - c->start);
+    c->end -= c->start;
+    c->start = 0;
+    helio_loan_release(loan, c->buffer);
+    c->buffer = to;
+}
+
+bool helio_tcp_leave(helio_tcp_connection *c, helio_loan *loan) {
+    uint8_t *buffer = helio_loan_allocate(c->buffer_bytes);
+    if (buffer) {
+        move_buffer(c, buffer, loan);
+    }
+    return buffer != NULL;
+}
+
 /* It is one of ours, and gets what it needs. */
 static void stand(helio_tcp_connection *c) {
     const size_t buffer_bytes = c->limits.read_bytes + HELIO_RUM_HEAD + c->limits.packet_bytes;
     uint8_t *buffer = NULL;
     if (pay(c, standing_bytes(c), false)) {
-        buffer = malloc(buffer_bytes);
+        buffer = helio_loan_allocate(buffer_bytes);
         c->copies = malloc(COPIES_BYTES + c->limits.packet_bytes);
     }
     if (!buffer || !c->copies) {
-        free(buffer);
+        helio_loan_release(NULL, buffer);
         REFUSE(c, "there is no memory for one more connection");
         return;
     }
-    memcpy(buffer, c->buffer + c->start, c->end - c->start);
-    c->end -= c->start;
-    c->start = 0;
-    free(c->buffer);
-    c->buffer = buffer;
+    move_buffer(c, buffer, NULL);
     c->buffer_bytes = buffer_bytes;
     c->state = HELIO_TCP_STANDING;
     helio_tcp_pairing_add(c);
@@ -392,13 +406,12 @@ static void enlarge_buffer(helio_tcp_connection *c) {
     if (c->state != HELIO_TCP_STANDING || !pay(c, wanted - c->buffer_bytes, false)) {
         return;
     }
-    uint8_t *larger = malloc(wanted);
+    uint8_t *larger = helio_loan_allocate(wanted);
     if (!larger) {
         give_back(c, wanted - c->buffer_bytes);
         return;
     }
-    free(c->buffer);
-    c->buffer = larger;
+    move_buffer(c, larger, NULL);
     c->buffer_bytes = wanted;
 }
 
@@ -559,7 +572,7 @@ helio_tcp_connection *helio_tcp_connection_create(int fd, const helio_address *p
     c->peer = *peer;
     c->limits = *limits;
     if (pay(c, sizeof *c + 2 * (uint64_t)GREETING_BYTES, false)) {
-        c->buffer = malloc(GREETING_BYTES);
+        c->buffer = helio_loan_allocate(GREETING_BYTES);
         c->backlog = malloc(GREETING_BYTES);
         c->buffer_bytes = c->backlog_bytes = GREETING_BYTES;
     }
@@ -608,7 +621,7 @@ void helio_tcp_connection_destroy(helio_tcp_connection *c) {
     release(c, c->out);
     release(c, c->in);
     helio_account_give(c->limits.account, c->charged);
-    free(c->buffer);
+    helio_loan_release(NULL, c->buffer);
     free(c->copies);
     free(c->backlog);
     free(c);

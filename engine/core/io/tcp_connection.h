@@ -107,6 +107,8 @@ void helio_tcp_connection_destroy(helio_tcp_connection *connection);
 /* Hands out up to `limit` packets: those read before, else those of one read.  They are valid until
  * the next call. */
 size_t helio_tcp_read(helio_tcp_connection *connection, helio_datagram *out, size_t limit);
+/* Reads into other memory from now on, as helio_driver.leave. */
+bool helio_tcp_leave(helio_tcp_connection *connection, helio_loan *loan);
 /* There are frames to hand out without a read. */
 bool helio_tcp_has_frame(const helio_tcp_connection *connection);
 

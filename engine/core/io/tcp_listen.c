@@ -465,6 +465,19 @@ static size_t listen_receive(helio_channel *channel, helio_datagram *datagrams, 
     return left ? left : read_ready(tcp, datagrams, limit);
 }
 
+/* Connections that are gone hand out nothing any more, and may have done so before. */
+static bool listen_leave(helio_channel *channel, helio_loan *loan) {
+    const tcp_listen *tcp = listen_of(channel);
+    bool has_left = true;
+    for (tcp_peer *peer = tcp->gone; peer && has_left; peer = peer->next) {
+        has_left = helio_tcp_leave(peer->connection, loan);
+    }
+    for (size_t i = 0; i < tcp->count && has_left; i++) {
+        has_left = helio_tcp_leave(tcp->peers[i]->connection, loan);
+    }
+    return has_left;
+}
+
 /* ---- time ---- */
 
 static void listen_tend(helio_channel *channel, int64_t now_ns) {
@@ -508,6 +521,7 @@ static const helio_driver listen_driver = {
     .send = listen_send,
     .flush = listen_flush,
     .receive = listen_receive,
+    .leave = listen_leave,
     .close = listen_close,
     .tend = listen_tend,
     .before_sleep = listen_before_sleep,

@@ -263,6 +263,10 @@ static uint64_t udp_drops(helio_channel *channel) {
     return channel->counters.socket_drops;
 }
 
+static bool udp_leave(helio_channel *channel, helio_loan *loan) {
+    return helio_udp_in_leave(&udp_of(channel)->in, loan);
+}
+
 static void udp_stamp(helio_channel *channel, bool on) {
     udp_channel *udp = udp_of(channel);
     helio_udp_stamp(channel->fds[DATA], on);
@@ -276,6 +280,7 @@ const helio_driver helio_driver_udp = {
     .flush = udp_flush,
     .send_now = udp_send_now,
     .receive = udp_receive,
+    .leave = udp_leave,
     .close = udp_close,
     .tend = udp_tend,
     .drops = udp_drops,

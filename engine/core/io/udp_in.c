@@ -83,6 +83,20 @@ static bool start_gro(helio_udp_in *in) {
     return false;
 }
 
+/* Memory never written costs nothing. */
+static bool take_memory(helio_udp_in *in) {
+    const size_t stride = in->slot_bytes + (in->has_gro ? STAGGER : 0);
+    uint8_t *memory = helio_loan_allocate(HELIO_UDP_SLOTS * stride);
+    if (!memory) {
+        return false;
+    }
+    in->memory = memory;
+    for (size_t i = 0; i < HELIO_UDP_SLOTS; i++) {
+        in->parts[i] = (struct iovec){memory + i * stride, in->slot_bytes};
+    }
+    return true;
+}
+
 int helio_udp_in_init(helio_udp_in *in, int data) {
     const helio_channel_config *config = in->config;
     helio_random_init(&in->random, config->seed);
@@ -92,21 +106,31 @@ int helio_udp_in_init(helio_udp_in *in, int data) {
     set_control(in);
     in->filters = config->raw || config->inject_loss > 0;
     in->longest = config->packet_bytes;
-    /* One byte more than is allowed, so that one too long is seen to be.  Memory never written
-     * costs nothing. */
+    /* One byte more than is allowed, so that one too long is seen to be. */
     in->slot_bytes =
         in->has_gro ? JOINED_BYTES : config->packet_bytes + 1 + (config->raw ? IP4_HEADER_MAX : 0);
-    const size_t stride = in->slot_bytes + (in->has_gro ? STAGGER : 0);
-    in->memory = malloc(HELIO_UDP_SLOTS * stride);
-    if (!in->memory) {
+    if (!take_memory(in)) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the packets of a socket");
     }
     for (size_t i = 0; i < HELIO_UDP_SLOTS; i++) {
-        in->parts[i] = (struct iovec){in->memory + i * stride, in->slot_bytes};
         in->messages[i].msg_hdr =
             (struct msghdr){.msg_name = &in->from[i], .msg_iov = &in->parts[i], .msg_iovlen = 1};
     }
     return 0;
+}
+
+bool helio_udp_in_leave(helio_udp_in *in, helio_loan *loan) {
+    uint8_t *left = in->memory;
+    struct iovec unread[HELIO_UDP_SLOTS];
+    memcpy(unread, in->parts, sizeof unread);
+    if (!take_memory(in)) {
+        return false;
+    }
+    for (size_t i = in->next; i < in->count; i++) {
+        memcpy(in->parts[i].iov_base, unread[i].iov_base, in->messages[i].msg_len);
+    }
+    helio_loan_release(loan, left);
+    return true;
 }
 
 void helio_udp_in_stamp(helio_udp_in *in, bool on) {
@@ -115,7 +139,7 @@ void helio_udp_in_stamp(helio_udp_in *in, bool on) {
 }
 
 void helio_udp_in_fini(helio_udp_in *in) {
-    free(in->memory);
+    helio_loan_release(NULL, in->memory);
 }
 
 /* ---- the system call ---- */

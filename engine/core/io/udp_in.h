@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "base/loan.h"
 #include "base/random.h"
 #include "io/udp_socket.h"
 
@@ -70,6 +71,9 @@ void helio_udp_in_fini(helio_udp_in *in);
 static inline bool helio_udp_in_has_more(const helio_udp_in *in) {
     return in->next < in->count;
 }
+
+/* Reads into other memory from now on, as helio_driver.leave. */
+bool helio_udp_in_leave(helio_udp_in *in, helio_loan *loan);
 
 /* Reads from `source`, when nothing read before waits.  Returns whether it gave all that was asked
  * for, so that more may be there, and what was asked for was more than one. */

@@ -28,13 +28,13 @@
 
 #include "base/account.h"
 #include "base/address.h"
+#include "base/loan.h"
 #include "base/moment.h"
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "receive/sink.h"
 #include "repair/dlr.h"
 #include "stats/stats.h"
-#include "window/loan.h"
 
 typedef struct helio_rx_endpoint helio_rx_endpoint;
 typedef struct helio_subscription helio_subscription;

@@ -108,7 +108,7 @@ static void end_lending(helio_receiver *receiver, size_t limit, bool may_adapt) 
     helio_rx_lane *lane = receiver->lane;
     receiver->lend_to = NULL;
     lane->is_lending = false;
-    lane->is_lent = lane->loan.is_out;
+    lane->is_lent = lane->loan.is_out && !lane->loan.is_left;
     if (receiver->lent && may_adapt) {
         adapt_lending(receiver, limit);
     }
@@ -117,6 +117,9 @@ static void end_lending(helio_receiver *receiver, size_t limit, bool may_adapt) 
 /* One cycle.  Messages that had to be queued come next time, or now when there were no others. */
 static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t limit, int *done) {
     const bool had_rest = receiver->lane->loan.is_short;
+    if (receiver->lane->is_lent) { /* to another one's caller */
+        helio_rx_lane_leave_loan(receiver->lane);
+    }
     begin_lending(receiver, messages, limit);
     *done = helio_loop_once(receiver->instance);
     end_lending(receiver, limit, !had_rest);

@@ -315,11 +315,11 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     if (!receiver) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a replay");
     }
-    if (live->instance->mode == HELIO_MODE_POLL) {
-        helio_receiver_take_back(live); /* or nothing would be read */
-        if (!live->instance->polling) {
-            take_in(live->instance);
+    if (live->instance->mode == HELIO_MODE_POLL && !live->instance->polling) {
+        if (live->lane->is_lent) {
+            helio_rx_lane_leave_loan(live->lane);
         }
+        take_in(live->instance);
     }
     receiver->instance = live->instance;
     receiver->is_replay = true;

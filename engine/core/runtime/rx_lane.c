@@ -408,6 +408,12 @@ static int offer_rest(helio_rx_lane *lane, helio_moment moment) {
     return done;
 }
 
+void helio_rx_lane_leave_loan(helio_rx_lane *lane) {
+    helio_channel *channel = lane->base.channel;
+    lane->loan.is_left = channel->driver->leave(channel, &lane->loan);
+    lane->is_lent = !lane->loan.is_left;
+}
+
 static void pass_acks(helio_rx_lane *lane, helio_moment moment) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         if (helio_receiver_has_acks(r)) {

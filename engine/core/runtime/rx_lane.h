@@ -23,8 +23,8 @@ struct helio_rx_lane {
     size_t lend_packets;
     bool is_lending; /* a receiver's caller takes messages straight from the channel */
     bool read_all;
-    /* What a receiver's caller looks into; while that is in the channel's datagrams, nothing is
-     * read. */
+    /* What a receiver's caller looks into.  While that may be in the memory that the channel reads
+     * into, nothing is read. */
     helio_loan loan;
     bool is_lent;
 };
@@ -68,6 +68,9 @@ static inline int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment) 
                ? 0
                : helio_rx_lane_serve(lane, count, moment);
 }
+/* The caller of one receiver still looks into what it was lent, and another receiver is to get
+ * messages: the channel leaves that memory and is read. */
+void helio_rx_lane_leave_loan(helio_rx_lane *lane);
 /* Something other than a packet may have given the lanes work. */
 void helio_rx_lanes_look(const helio_instance *instance);
 /* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In

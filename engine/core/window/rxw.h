@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "window/loan.h"
+#include "base/loan.h"
 #include "wire/pgm.h"
 
 typedef enum helio_rxw_state {

@@ -51,8 +51,7 @@ typedef struct helio_buffer {
 } helio_buffer;
 
 /* A message received.  `data` is valid until the next call of helio_receiver_receive on the same receiver, or, in a
- * listener, until the listener returns.  Mode poll: until that call nothing more is read from the receiver's endpoint; the instance's
- * other receivers on it get nothing new meanwhile. */
+ * listener, until the listener returns. */
 typedef struct helio_message {
     const void *data;
     size_t length;

@@ -1,6 +1,8 @@
-#include "window/loan.h"
+#include "base/loan.h"
 
 #include <stdlib.h>
+
+#include "base/bits.h"
 
 /* In the line before the memory, which an application never sees. */
 typedef struct retired {
@@ -8,7 +10,8 @@ typedef struct retired {
 } retired;
 
 uint8_t *helio_loan_allocate(size_t bytes) {
-    uint8_t *line = aligned_alloc(HELIO_LOAN_LINE, HELIO_LOAN_LINE + bytes);
+    uint8_t *line = aligned_alloc(HELIO_LOAN_LINE,
+                                  HELIO_LOAN_LINE + (size_t)helio_round_up(bytes, HELIO_LOAN_LINE));
     return line ? line + HELIO_LOAN_LINE : NULL;
 }
 
