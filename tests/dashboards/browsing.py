@@ -29,7 +29,7 @@ __all__ = [
     "addresses",
     "chromium",
     "chromium_or_skip",
-    "clicked",
+    "click_to",
     "first_line",
     "live",
     "seen",
@@ -161,15 +161,26 @@ def seen(driver: Any, place: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def clicked(driver: Any, selector: str) -> bool:
-    """Whether the mouse clicked an element; the next sample may replace it between the search and the click."""
+def click_to(driver: Any, selector: str, arrived: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
+    """Click a link until the page it leads to is there.
+
+    The next sample may replace the element before the click, or between press and release: then nothing happens.
+    """
     from selenium.common.exceptions import WebDriverException
 
-    try:
-        driver.find_element("css selector", selector).click()
-    except WebDriverException:
-        return False
-    return True
+    def leads() -> bool:
+        with contextlib.suppress(WebDriverException):
+            driver.find_element("css selector", selector).click()
+        end = time.monotonic() + CLICK_SECONDS
+        while not (is_there := arrived()) and time.monotonic() < end:
+            time.sleep(0.1)
+        return bool(is_there)
+
+    until(leads, what, seconds)
+
+
+CLICK_SECONDS = 5.0
+"""A page has come by then, or the click was lost."""
 
 
 def addresses(driver: Any) -> set[str]:

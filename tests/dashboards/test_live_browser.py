@@ -20,7 +20,7 @@ from heliograph.monitor.flight.page import page as flight_page
 from heliograph.monitor.flight.reader import read
 from heliograph.monitor.flight.study import study_of
 from heliograph.monitor.history.hlog import head, line_of
-from tests.dashboards.browsing import Running, addresses, clicked, seen, served, start, until
+from tests.dashboards.browsing import Running, addresses, click_to, seen, served, start, until
 from tests.fleet import STREAM
 from tests.incidents import KEPT, TICK, incident
 from tests.ports import free_port
@@ -238,8 +238,12 @@ def test_the_fleet_opens_a_receiver_by_keyboard_and_by_mouse(running: Running, d
 
     driver.find_element("link text", "Fleet").click()
     until(lambda: "live" in seen(driver, "state"), "the first page")
-    until(lambda: clicked(driver, "#receivers a[href$=lossy]"), "the click on a row")
-    until(lambda: seen(driver, "rx-verdict").startswith("lossy "), "the other receiver")
+    click_to(
+        driver,
+        "#receivers a[href$=lossy]",
+        lambda: seen(driver, "rx-verdict").startswith("lossy "),
+        "the other receiver",
+    )
     assert driver.current_url == f"{running.url}receiver?instance=lossy"
     before = seen(driver, "rx-taken")
     until(lambda: seen(driver, "rx-taken") != before, "a newer sample")
@@ -309,22 +313,24 @@ def test_the_keyboard_walks_from_the_fleet_to_topic_receiver_and_congestion(tmp_
 def test_the_mouse_walks_from_the_fleet_to_topic_receiver_and_congestion(running: Running, driver: Any) -> None:
     driver.get(running.url)
     until(lambda: "live" in seen(driver, "state"), "a live page")
-    until(lambda: clicked(driver, "#carried a[href*='PRICES.B']"), "the click on a topic")
-    until(lambda: "PRICES.B" in seen(driver, "tp-verdict"), "the topic")
+    click_to(driver, "#carried a[href*='PRICES.B']", lambda: "PRICES.B" in seen(driver, "tp-verdict"), "the topic")
     assert driver.current_url == f"{running.url}topic?topic=PRICES.B&stream={STREAM}"
-    until(lambda: clicked(driver, "#tp-receivers a[href$=lossy]"), "the click on a receiver")
-    until(lambda: seen(driver, "rx-verdict").startswith("lossy "), "the receiver")
+    click_to(
+        driver, "#tp-receivers a[href$=lossy]", lambda: seen(driver, "rx-verdict").startswith("lossy "), "the receiver"
+    )
     driver.back()
     until(lambda: "PRICES.B" in seen(driver, "tp-verdict"), "the topic, by the way back")
-    until(lambda: clicked(driver, "#tp-source a"), "the click on the stream")
-    until(lambda: "feed" in seen(driver, "cc-verdict"), "the stream")
+    click_to(driver, "#tp-source a", lambda: "feed" in seen(driver, "cc-verdict"), "the stream")
     assert driver.current_url == f"{running.url}congestion?stream={STREAM}"
     driver.find_element("link text", "Fleet").click()
-    until(lambda: clicked(driver, f"#streams a[href$='{STREAM}']"), "the click on the stream of the fleet")
-    until(lambda: "feed" in seen(driver, "cc-verdict"), "the stream, from the fleet")
+    click_to(
+        driver,
+        f"#streams a[href$='{STREAM}']",
+        lambda: "feed" in seen(driver, "cc-verdict"),
+        "the stream, from the fleet",
+    )
     driver.find_element("link text", "Fleet").click()
-    until(lambda: clicked(driver, "#stores a"), "the click on a store")
-    until(lambda: seen(driver, "st-verdict").startswith("bravo: "), "the store")
+    click_to(driver, "#stores a", lambda: seen(driver, "st-verdict").startswith("bravo: "), "the store")
     assert driver.current_url == f"{running.url}stores?store=bravo"
 
     driver.get(f"{running.url}topic?topic=NOPE")

@@ -25,7 +25,7 @@ from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.store import Store
 from heliograph.engine import Instance, Receiver
 from heliograph.monitor.sampler import Sampler
-from tests.dashboards.browsing import clicked, live, seen, until
+from tests.dashboards.browsing import click_to, live, seen, until
 from tests.dashboards.test_live_browser import TRACES, follow
 from tests.dashboards.walking import Walk, arrived
 from tests.deploy.live_actor import send
@@ -228,7 +228,7 @@ def test_a_browser_finds_a_slow_consumer_by_mouse_and_by_keyboard(segments: Path
         with live(create(scene.store).server, scene.store) as url:
             driver.get(url)
             link = "#verdict h1 a[href='/receiver?instance=slow']"
-            until(lambda: clicked(driver, link), "the click on the first line")
+            click_to(driver, link, lambda: driver.current_url == f"{url}receiver?instance=slow", "the receiver")
             arrives(driver, url)
             driver.find_element("link text", "Fleet").click()
             until(lambda: "slow is" in seen(driver, "verdict"), "the first page")

@@ -26,7 +26,7 @@ from heliograph.dashboards.live.store import Store
 from heliograph.dashboards.live.updates import Message, Updates
 from heliograph.dashboards.live.uploads import Uploads
 from heliograph.monitor.model import Snapshot
-from tests.dashboards.browsing import clicked, live, seen, until
+from tests.dashboards.browsing import click_to, live, seen, until
 from tests.dashboards.views import Fleet
 from tests.ports import free_port
 
@@ -286,8 +286,7 @@ def test_an_answer_that_arrives_after_the_reader_has_left_the_page_changes_nothi
     until(lambda: "slow is" in seen(driver, "verdict"), "the first message", SECONDS)
     server.fleet.at(2)
     assert held.wait(SECONDS), "a message that is held up"
-    until(lambda: clicked(driver, "a[href='/lab']"), "the click", SECONDS)
-    until(lambda: seen(driver, "lab-taken") != "", "the lab", SECONDS)
+    click_to(driver, "a[href='/lab']", lambda: seen(driver, "lab-taken") != "", "the lab", SECONDS)
     driver.execute_script(LATE)
     gate.set()
     before = seen(driver, "lab-taken")
