@@ -30,6 +30,7 @@ __all__ = [
     "chromium",
     "chromium_or_skip",
     "click_to",
+    "click_to_fleet",
     "first_line",
     "live",
     "seen",
@@ -159,6 +160,11 @@ def seen(driver: Any, place: str) -> str:
         "const it = document.getElementById(arguments[0]); return it ? it.innerText : ''", place
     )
     return re.sub(r"\s+", " ", text)
+
+
+def click_to_fleet(driver: Any, url: str) -> None:
+    """Click the link to the first page."""
+    click_to(driver, "nav a[href='/']", lambda: driver.current_url == url, "the first page")
 
 
 def click_to(driver: Any, selector: str, arrived: Callable[[], Any], what: str, seconds: float = 60.0) -> None:

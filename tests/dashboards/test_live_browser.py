@@ -20,7 +20,7 @@ from heliograph.monitor.flight.page import page as flight_page
 from heliograph.monitor.flight.reader import read
 from heliograph.monitor.flight.study import study_of
 from heliograph.monitor.history.hlog import head, line_of
-from tests.dashboards.browsing import Running, addresses, click_to, seen, served, start, until
+from tests.dashboards.browsing import Running, addresses, click_to, click_to_fleet, seen, served, start, until
 from tests.fleet import STREAM
 from tests.incidents import KEPT, TICK, incident
 from tests.ports import free_port
@@ -132,8 +132,8 @@ def test_a_screen_reader_hears_of_a_state_once(running: Running, driver: Any) ->
 def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver: Any, tmp_path: Path) -> None:
     driver.get(running.url)
     until(lambda: "live" in seen(driver, "state"), "a live page")
-    driver.find_element("link text", "Latency lab").click()
-    until(lambda: driver.execute_script(LINES) == ["all, last 60 s"], "the default line")
+    default = ["all, last 60 s"]
+    click_to(driver, "nav a[href='/lab']", lambda: driver.execute_script(LINES) == default, "the default line")
     assert driver.current_url == f"{running.url}lab"
     until(lambda: "live" in seen(driver, "lab-state"), "a live lab")
     before = seen(driver, "lab-taken")
@@ -161,7 +161,7 @@ def test_the_latency_lab_keeps_its_state_in_the_address(running: Running, driver
     driver.get(f"{running.url}lab?lines=topic:NOPE")
     until(lambda: 'Line "topic:NOPE" has no latency at present.' in seen(driver, "lab-address-notes"), "the message")
     until(lambda: driver.execute_script(LINES) == ["all, last 60 s"], "the default line")
-    driver.find_element("link text", "Fleet").click()
+    click_to_fleet(driver, running.url)
     until(lambda: "live" in seen(driver, "state"), "the first page")
     driver.back()
     until(lambda: "live" in seen(driver, "lab-state"), "the lab, by the way back")
@@ -236,7 +236,7 @@ def test_the_fleet_opens_a_receiver_by_keyboard_and_by_mouse(running: Running, d
     script = "return arguments[0].filter(id => document.querySelector('#' + id + ' .trace')).length"
     until(lambda: driver.execute_script(script, graphs) == len(graphs), "data in every chart")
 
-    driver.find_element("link text", "Fleet").click()
+    click_to_fleet(driver, running.url)
     until(lambda: "live" in seen(driver, "state"), "the first page")
     click_to(
         driver,
@@ -322,14 +322,14 @@ def test_the_mouse_walks_from_the_fleet_to_topic_receiver_and_congestion(running
     until(lambda: "PRICES.B" in seen(driver, "tp-verdict"), "the topic, by the way back")
     click_to(driver, "#tp-source a", lambda: "feed" in seen(driver, "cc-verdict"), "the stream")
     assert driver.current_url == f"{running.url}congestion?stream={STREAM}"
-    driver.find_element("link text", "Fleet").click()
+    click_to_fleet(driver, running.url)
     click_to(
         driver,
         f"#streams a[href$='{STREAM}']",
         lambda: "feed" in seen(driver, "cc-verdict"),
         "the stream, from the fleet",
     )
-    driver.find_element("link text", "Fleet").click()
+    click_to_fleet(driver, running.url)
     click_to(driver, "#stores a", lambda: seen(driver, "st-verdict").startswith("bravo: "), "the store")
     assert driver.current_url == f"{running.url}stores?store=bravo"
 

@@ -25,7 +25,7 @@ from heliograph.dashboards.live.app import create
 from heliograph.dashboards.live.store import Store
 from heliograph.engine import Instance, Receiver
 from heliograph.monitor.sampler import Sampler
-from tests.dashboards.browsing import click_to, live, seen, until
+from tests.dashboards.browsing import click_to, click_to_fleet, live, seen, until
 from tests.dashboards.test_live_browser import TRACES, follow
 from tests.dashboards.walking import Walk, arrived
 from tests.deploy.live_actor import send
@@ -230,7 +230,7 @@ def test_a_browser_finds_a_slow_consumer_by_mouse_and_by_keyboard(segments: Path
             link = "#verdict h1 a[href='/receiver?instance=slow']"
             click_to(driver, link, lambda: driver.current_url == f"{url}receiver?instance=slow", "the receiver")
             arrives(driver, url)
-            driver.find_element("link text", "Fleet").click()
+            click_to_fleet(driver, url)
             until(lambda: "slow is" in seen(driver, "verdict"), "the first page")
             assert follow(driver, link) == f"{url}receiver?instance=slow"
             arrives(driver, url)

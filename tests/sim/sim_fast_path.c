@@ -2,8 +2,9 @@
  *
  *     sim_fast_path [--seeds N] [--first N]
  *
- * Each seed is PACKETS packets or more.  Three receivers get the same packets of one source at the same
- * moments; one has no fast path, and one is offered each packet as a lone message first.  In calm times
+ * Each seed is PACKETS packets or more.  Four receivers get the same packets of one source at the same
+ * moments; one has no fast path, one is offered each packet as a lone message first, and one gets packets
+ * in batches, so that its statistics are compared at their ends only.  In calm times
  * packets come as sent.  In rough times they are lost, doubled, late, damaged or forged, and sinks are
  * full.  After each packet all receivers have delivered and sent the same, have the same statistics,
  * histograms included, and the same deadline.  Of every second seed the source waits for
@@ -52,8 +53,8 @@ typedef struct twin {
 
 static helio_random dice;
 static helio_moment now;
-static twin fast, general, lone;
-static twin *const all[] = {&fast, &general, &lone};
+static twin fast, general, lone, grouped;
+static twin *const all[] = {&fast, &general, &lone, &grouped};
 enum { TWINS = sizeof all / sizeof *all };
 static carrier down;
 static helio_stats *source_stats;
@@ -61,7 +62,7 @@ static helio_stats_object source_instance;
 static helio_tx_stream *source;
 static helio_tx_topic *topics[2];
 static helio_address source_address;
-static uint64_t packets_given, lone_taken;
+static uint64_t packets_given, lone_taken, runs_counted;
 static bool is_measured;      /* with all histograms */
 static bool has_acks;         /* the source waits for them */
 static bool in_arrival_order; /* held packets are delivered ahead of their turn */
@@ -181,7 +182,7 @@ static void end_source(void) {
 /* ---- comparison ---- */
 
 static const char *name_of(const twin *t) {
-    return t == &lone ? "for lone messages" : "with the fast path";
+    return t == &lone ? "for lone messages" : t == &grouped ? "in batches" : "with the fast path";
 }
 
 static void compare_object(const twin *t, const helio_segment_object *a,
@@ -241,7 +242,7 @@ static void compare_twin(const twin *t) {
                 helio_rx_endpoint_next_deadline_ns(general.endpoint));
     const uint64_t used = helio_cell(&t->stats->header->objects_used);
     CHECK_EQUAL(used, helio_cell(&general.stats->header->objects_used));
-    for (uint64_t i = 0; i < used; i++) {
+    for (uint64_t i = 0; i < used && !t->endpoint->run.is_on; i++) {
         compare_object(t, &t->stats->objects[i], &general.stats->objects[i]);
     }
     const helio_rx_stream *a = t->endpoint->streams, *b = general.endpoint->streams;
@@ -254,6 +255,20 @@ static void compare_twin(const twin *t) {
 static void compare(void) {
     compare_twin(&fast);
     compare_twin(&lone);
+    compare_twin(&grouped);
+}
+
+/* Between two packets: a batch begins or ends. */
+static void group(bool on) {
+    helio_rx_endpoint *endpoint = grouped.endpoint;
+    const helio_rx_run *run = &endpoint->run;
+    if (on && !run->is_on) {
+        helio_rx_endpoint_begin_batch(endpoint);
+    } else if (!on && run->is_on) {
+        runs_counted += run->topic && endpoint->last->rxw.trail - run->first_sequence > 1;
+        helio_rx_endpoint_end_batch(endpoint);
+        compare_twin(&grouped);
+    }
 }
 
 static void compare_histograms(const twin *t) {
@@ -418,13 +433,21 @@ static void change_subscription(void) {
     }
 }
 
+/* Of all sinks. */
+static void set_room(bool is_full) {
+    const size_t room = is_full ? helio_random_below(&dice, 10) : SIZE_MAX;
+    for (int i = 0; i < TWINS; i++) {
+        all[i]->room = room;
+    }
+}
+
 static void begin(int level, uint64_t seed, bool with_acks) {
     has_acks = with_acks;
     is_measured = level == 3;
     in_arrival_order = seed % 4 == 3;
     helio_random_init(&dice, seed);
     now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
-    packets_given = lone_taken = late_count = down.count = 0;
+    packets_given = lone_taken = runs_counted = late_count = down.count = 0;
     for (int i = 0; i < TWINS; i++) {
         begin_twin(all[i], level, all[i] == &general);
     }
@@ -434,6 +457,7 @@ static void begin(int level, uint64_t seed, bool with_acks) {
 static void end(void) {
     CHECK(books_hold(fast.stats));
     CHECK(books_hold(lone.stats));
+    CHECK(books_hold(grouped.stats));
     for (int i = 0; i < TWINS; i++) {
         end_twin(all[i]);
     }
@@ -445,22 +469,32 @@ static void play(uint64_t seed) {
     begin(seed / 2 % 2 ? 0 : 3, seed, seed % 2);
     while (packets_given < PACKETS) {
         const bool is_rough = packets_given / PHASE % 2;
-        const bool is_full = is_rough && chance(100);
-        fast.room = is_full ? helio_random_below(&dice, 10) : SIZE_MAX;
-        general.room = lone.room = fast.room;
+        set_room(is_rough && chance(100));
         if (chance(5)) {
             change_subscription();
         }
         send();
+        if (chance(300)) { /* perhaps of the other topic */
+            send();
+        }
         pass_time((int64_t)helio_random_below(&dice, chance(20) ? 30 * HELIO_MILLISECOND : 2000));
         take_sent(&sent);
         for (size_t i = 0; i < sent.count; i++) {
+            group(chance(900));
+            now.now_ns += 100;
+            now.wall_ns += 100;
+            if (chance(10)) {
+                set_room(is_rough);
+            }
             move(&sent.packets[i], is_rough);
         }
+        group(false);
     }
     compare_histograms(&fast);
     compare_histograms(&lone);
+    compare_histograms(&grouped);
     CHECK(lone_taken > 0);
+    CHECK(runs_counted > 0);
     helio_tx_stream_close(source, now); /* the end, with packets still on their way */
     for (int i = 0; i < 100; i++) {
         pass_time(HELIO_MILLISECOND);

@@ -372,16 +372,26 @@ static void hear_topics(helio_rx_stream *stream, const helio_pgm_packet *packet,
     }
 }
 
+void helio_rx_endpoint_begin_batch(helio_rx_endpoint *endpoint) {
+    endpoint->run.is_on = true;
+}
+
+void helio_rx_endpoint_end_batch(helio_rx_endpoint *endpoint) {
+    endpoint->run.is_on = false;
+    helio_rx_publish_run(endpoint);
+}
+
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                                  const helio_address *from, int64_t receive_ns,
                                  helio_moment moment) {
-    helio_instance_stats *instance = endpoint->shared.instance;
-    helio_count(&instance->packets_received, 1);
-    helio_count(&instance->packet_bytes_received, length);
     if (helio_rx_fast_path(endpoint, datagram, length, from, receive_ns, moment)) {
         return;
     }
+    helio_instance_stats *instance = endpoint->shared.instance;
     helio_pgm_packet packet;
+    helio_rx_publish_run(endpoint);
+    helio_count(&instance->packets_received, 1);
+    helio_count(&instance->packet_bytes_received, length);
     helio_pgm_refusal refusal = HELIO_PGM_BAD_SIZE;
     if (length <= endpoint->shared.config.max_packet_bytes) {
         refusal = endpoint->shared.config.has_checksums
@@ -426,7 +436,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         helio_count(&instance->foreign_packets, 1); /* parity is not used here */
         return;
     }
-    helio_rx_record_wait(stream, receive_ns);
+    helio_rx_record_wait(stream, endpoint->shared.kernel_ns, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, moment);
     if (endpoint->repairs.dlr) {
         helio_rx_repairs_keep(&endpoint->repairs, stream, &packet, datagram, length, moment);

@@ -159,6 +159,11 @@ int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, 
 void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
                                   helio_moment moment);
 
+/* Several packets follow.  Between these calls, those of the fast path are counted together, at the
+ * latest at the end; so no application may be called meanwhile. */
+void helio_rx_endpoint_begin_batch(helio_rx_endpoint *endpoint);
+void helio_rx_endpoint_end_batch(helio_rx_endpoint *endpoint);
+
 /* A datagram was received.  `receive_ns` is the wall clock time of the read.  The caller may reuse
  * the memory on return. */
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *packet, size_t length,

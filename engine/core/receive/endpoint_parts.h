@@ -33,11 +33,24 @@ typedef struct helio_rx_expelled {
     int64_t until_ns;
 } helio_rx_expelled;
 
+/* Packets of the last stream that the fast path passed during a batch and that are not in the
+ * statistics yet.  All their messages went to one subscription. */
+typedef struct helio_rx_run {
+    bool is_on;                  /* there is a batch */
+    helio_delivery_topic *topic; /* NULL: there are no such packets */
+    /* The first packet, and the number of its first message. */
+    uint64_t first_sequence, first_message;
+    uint64_t packet_bytes;
+    int64_t heard_wall_ns; /* the last of them */
+    uint64_t message_bytes;
+} helio_rx_run;
+
 struct helio_rx_endpoint {
     helio_rx_stream *last; /* the stream of the previous packet: most packets come in runs */
     helio_replay *replays;
     int64_t deadline_ns; /* earliest of all streams that are not blocked */
     helio_rx_shared shared;
+    helio_rx_run run;
     char *instance_name;
     char *endpoint;
     helio_map by_tsi;
@@ -52,6 +65,9 @@ struct helio_rx_endpoint {
     helio_rx_discovery discovery; /* streams that are discovered and not tracked */
     helio_rx_repairs repairs;
 };
+
+/* Puts the run into the statistics. */
+void helio_rx_publish_run(helio_rx_endpoint *endpoint);
 
 /* The packet belongs to no stream that is tracked.  Returns its stream when it is tracked from now
  * on, else NULL. */

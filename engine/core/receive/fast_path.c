@@ -108,20 +108,101 @@ static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t byt
     return out->topic && read_messages(tsdu + header->header_bytes, tsdu + bytes, receive_ns, out);
 }
 
-/* Hands the messages over and counts those taken.  False: the sink had no room for all. */
-static bool deliver(helio_delivery *delivery, const batch *batch, const helio_rxw_packet *packet,
-                    helio_moment moment) {
-    helio_delivery_topic *topic = batch->topic;
-    const helio_chunk *chunk = &batch->chunk;
-    const helio_message *messages = chunk->messages;
-    helio_delivery_begin_measuring(delivery, topic, moment);
-    const size_t taken = helio_delivery_hand_over(delivery, topic, messages, chunk->count, packet);
-    topic->expected += taken;
-    if (taken > 0) {
-        const uint64_t bytes = helio_chunk_bytes_of(chunk, messages, taken);
-        helio_delivery_count(delivery, topic, messages, taken, bytes, 0, packet, moment);
+/* ---- counting ---- */
+
+/* Each datagram is counted here or in endpoint.c. */
+static inline void count_datagrams(const helio_rx_endpoint *endpoint, uint64_t count,
+                                   uint64_t bytes) {
+    helio_instance_stats *instance = endpoint->shared.instance;
+    helio_count(&instance->packets_received, count);
+    helio_count(&instance->packet_bytes_received, bytes);
+}
+
+static inline void show_activity(const helio_rx_stream *stream, int64_t wall_ns) {
+    helio_set(&helio_rx_stats(stream)->last_activity, (uint64_t)wall_ns);
+}
+
+__attribute__((noinline)) void helio_rx_publish_run(helio_rx_endpoint *endpoint) {
+    helio_rx_run *run = &endpoint->run;
+    if (run->topic) {
+        helio_rx_stream *stream = endpoint->last;
+        const uint64_t packets = stream->rxw.trail - run->first_sequence;
+        const uint64_t messages = run->topic->expected - run->first_message;
+        count_datagrams(endpoint, packets, run->packet_bytes);
+        helio_delivery_count_taken(&stream->delivery, run->topic, messages, run->message_bytes, 0,
+                                   false);
+        helio_rx_account_in_order(stream, packets, run->packet_bytes);
+        show_activity(stream, run->heard_wall_ns);
+        run->topic = NULL;
     }
-    return taken == chunk->count;
+}
+
+/* The next packet has the topic's next messages.  True. */
+__attribute__((noinline)) static bool begin_run(helio_rx_endpoint *endpoint,
+                                                helio_delivery_topic *topic) {
+    helio_rx_run *run = &endpoint->run;
+    if (run->topic) {
+        helio_rx_publish_run(endpoint);
+    }
+    run->topic = topic;
+    run->first_sequence = endpoint->last->rxw.trail;
+    run->first_message = topic->expected;
+    run->packet_bytes = run->message_bytes = 0;
+    return true;
+}
+
+/* A packet whose messages are all taken belongs to a run. */
+static inline bool is_in_run(helio_rx_endpoint *endpoint, helio_delivery_topic *topic) {
+    return HELIO_STATS_COUNTING &&
+           (endpoint->run.topic == topic || (endpoint->run.is_on && begin_run(endpoint, topic)));
+}
+
+static inline void extend_run(helio_rx_endpoint *endpoint, const batch *batch, size_t length,
+                              helio_moment moment) {
+    helio_rx_run *run = &endpoint->run;
+    run->packet_bytes += length;
+    run->message_bytes += batch->chunk.bytes;
+    run->heard_wall_ns = moment.wall_ns;
+}
+
+/* Messages that were taken are counted at once. */
+static void count_now(helio_rx_endpoint *endpoint, const batch *batch, size_t taken) {
+    const helio_chunk *chunk = &batch->chunk;
+    const uint64_t bytes = helio_chunk_bytes_of(chunk, chunk->messages, taken);
+    helio_delivery_count_taken(&endpoint->last->delivery, batch->topic, taken, bytes, 0, false);
+}
+
+/* ---- the next packet ---- */
+
+/* Hands the messages over; returns how many were taken. */
+static size_t deliver(helio_delivery *delivery, const batch *batch, const helio_rxw_packet *packet,
+                      helio_moment moment) {
+    helio_delivery_topic *topic = batch->topic;
+    const helio_message *messages = batch->chunk.messages;
+    helio_delivery_begin_measuring(delivery, topic, moment);
+    const size_t taken =
+        helio_delivery_hand_over(delivery, topic, messages, batch->chunk.count, packet);
+    if (topic->is_measuring && taken > 0) {
+        helio_delivery_measure(delivery, topic, messages->submit_ns, taken, packet, moment);
+    }
+    return taken;
+}
+
+/* The sink had no room for all: what it took is counted, and the packet is held. */
+__attribute__((noinline)) static void hold_rest(helio_rx_endpoint *endpoint, const batch *batch,
+                                                size_t taken, const helio_rxw_packet *packet,
+                                                size_t length, helio_moment moment) {
+    helio_rx_stream *stream = endpoint->last;
+    const uint64_t sequence = stream->rxw.trail;
+    helio_rx_publish_run(endpoint);
+    batch->topic->expected += taken;
+    if (taken > 0) {
+        count_now(endpoint, batch, taken);
+    }
+    count_datagrams(endpoint, 1, length);
+    stream->delivery.full_sequence = sequence;
+    helio_rx_hold_rest(stream, sequence, packet, length, moment);
+    show_activity(stream, moment.wall_ns);
 }
 
 /* Of all deadlines of the stream, only that of an acknowledgement may have come nearer. */
@@ -148,8 +229,7 @@ static inline helio_rxw_packet packet_of(const helio_rx_shared *shared,
 
 /* What each packet of the source tells, whatever is in it. */
 static inline void learn(helio_rx_stream *stream, const helio_pgm_plain *plain, size_t length,
-                         uint64_t sequence, int64_t receive_ns, helio_moment moment) {
-    helio_rx_record_wait(stream, receive_ns);
+                         uint64_t sequence, helio_moment moment) {
     stream->heard_ns = moment.now_ns;
     stream->budget.heard_bytes += length;
     helio_rx_learn_trail(stream, sequence - (plain->sequence - plain->trail), moment);
@@ -158,17 +238,20 @@ static inline void learn(helio_rx_stream *stream, const helio_pgm_plain *plain, 
 
 /* The packet is next in order; its messages are about to be handed over. */
 static inline void begin_passing(helio_rx_stream *stream, const helio_pgm_plain *plain,
-                                 size_t length, int64_t receive_ns, helio_moment moment) {
+                                 size_t length, helio_moment moment) {
     const uint64_t sequence = stream->rxw.trail;
     stream->delivery.is_complete = false;
     stream->delivery.first_sequence = sequence;
-    learn(stream, plain, length, sequence, receive_ns, moment);
+    learn(stream, plain, length, sequence, moment);
 }
 
-/* All of them were taken. */
-static inline void end_passing(helio_rx_stream *stream, size_t length) {
+/* All of them were taken, and are counted. */
+static inline void end_passing(helio_rx_endpoint *endpoint, helio_rx_stream *stream, size_t length,
+                               helio_moment moment) {
     helio_rxw_pass_newest(&stream->rxw);
-    helio_rx_account_in_order(stream, length);
+    count_datagrams(endpoint, 1, length);
+    helio_rx_account_in_order(stream, 1, length);
+    show_activity(stream, moment.wall_ns);
 }
 
 static inline void finish(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
@@ -176,13 +259,12 @@ static inline void finish(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
     if (stream->acks.is_on) {
         acknowledge(endpoint, stream, moment);
     }
-    helio_set(&helio_rx_stats(stream)->last_activity, (uint64_t)moment.wall_ns);
 }
 
 /* The datagram is not the next one.  False: it is not to be held, and nothing has changed.  Of the
  * deadlines, that of a request may have come nearer too: the packet may show that a missing one is not
- * merely late.  The header is read once more, so that the way of the next packet keeps it in
- * registers. */
+ * merely late.  There is no run: it ended before the first packet was held.  The header is read once
+ * more, so that the way of the next packet keeps it in registers. */
 __attribute__((noinline)) static bool hold(helio_rx_endpoint *endpoint, const void *datagram,
                                            size_t length, int64_t receive_ns, helio_moment moment) {
     helio_rx_stream *stream = endpoint->last;
@@ -195,13 +277,16 @@ __attribute__((noinline)) static bool hold(helio_rx_endpoint *endpoint, const vo
         return false;
     }
     const helio_rxw_packet packet = packet_of(&endpoint->shared, &plain, receive_ns, moment);
-    learn(stream, &plain, length, sequence, receive_ns, moment);
+    count_datagrams(endpoint, 1, length);
+    helio_rx_record_wait(stream, packet.kernel_ns, receive_ns);
+    learn(stream, &plain, length, sequence, moment);
     helio_rxw_insert(&stream->rxw, sequence, &packet);
     helio_rx_account_held(stream, length);
     if (nak->outstanding > 0) {
         helio_nak_on_newest(nak, sequence, moment.now_ns);
         endpoint->deadline_ns = helio_min(endpoint->deadline_ns, helio_nak_next_deadline_ns(nak));
     }
+    show_activity(stream, moment.wall_ns);
     finish(endpoint, stream, moment);
     return true;
 }
@@ -236,15 +321,21 @@ bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_
         !read_batch(delivery, plain.tsdu, plain.tsdu_bytes, receive_ns, &batch)) {
         return false;
     }
-    const uint64_t sequence = stream->rxw.trail;
     const helio_rxw_packet packet = packet_of(&endpoint->shared, &plain, receive_ns, moment);
     helio_delivery_learn_times(delivery, &batch.header);
-    begin_passing(stream, &plain, length, receive_ns, moment);
-    if (deliver(delivery, &batch, &packet, moment)) {
-        end_passing(stream, length);
+    helio_rx_record_wait(stream, packet.kernel_ns, receive_ns);
+    begin_passing(stream, &plain, length, moment);
+    const size_t taken = deliver(delivery, &batch, &packet, moment);
+    if (taken < batch.chunk.count) {
+        hold_rest(endpoint, &batch, taken, &packet, length, moment);
+    } else if (is_in_run(endpoint, batch.topic)) {
+        extend_run(endpoint, &batch, length, moment);
+        batch.topic->expected += taken;
+        helio_rxw_pass_newest(&stream->rxw);
     } else {
-        delivery->full_sequence = sequence;
-        helio_rx_hold_rest(stream, sequence, &packet, length, moment);
+        batch.topic->expected += taken;
+        count_now(endpoint, &batch, taken);
+        end_passing(endpoint, stream, length, moment);
     }
     finish(endpoint, stream, moment);
     return true;
@@ -300,18 +391,16 @@ __attribute__((noinline)) bool helio_rx_take_lone(helio_rx_endpoint *endpoint,
         .receive_ns = moment.wall_ns,
         .stream = number,
     };
-    helio_instance_stats *instance = endpoint->shared.instance;
-    helio_count(&instance->packets_received, 1);
-    helio_count(&instance->packet_bytes_received, length);
     endpoint->shared.kernel_ns = datagram->kernel_ns;
-    begin_passing(stream, &plain, length, moment.wall_ns, moment);
+    helio_rx_record_wait(stream, datagram->kernel_ns, moment.wall_ns);
+    begin_passing(stream, &plain, length, moment);
     helio_delivery_begin_measuring(delivery, topic, moment);
     topic->expected++;
     helio_delivery_count_taken(delivery, topic, 1, message.bytes, 0, false);
     if (topic->is_measuring) {
         measure_lone(stream, topic, &plain, moment);
     }
-    end_passing(stream, length);
+    end_passing(endpoint, stream, length, moment);
     finish(endpoint, stream, moment);
     return true;
 }

@@ -6,6 +6,9 @@
  * an older one is missing, and then it is held, unread.  Everything else, and every packet that is not
  * well formed, takes the general path (endpoint.c), which alone decides what it means.
  *
+ * Within a batch (helio_rx_endpoint_begin_batch) its packets are counted in runs: together, when the
+ * stream, the subscription or the path changes, and at the end.
+ *
  * Both paths agree: deliveries, statistics and state are the same (tests/fuzz/fuzz_pair.c runs each
  * input with and without the fast path and compares). */
 #ifndef HELIO_RECEIVE_FAST_PATH_H
@@ -15,7 +18,7 @@
 #include "receive/endpoint.h"
 
 /* Takes a datagram.  False: nothing has changed, the general path takes it.  Arguments as for
- * helio_rx_endpoint_on_packet, which has counted the datagram. */
+ * helio_rx_endpoint_on_packet. */
 bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                         const helio_address *from, int64_t receive_ns, helio_moment moment);
 

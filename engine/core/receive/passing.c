@@ -48,7 +48,7 @@ void helio_rx_show_window(helio_rx_stream *stream) {
 void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_rx_count_received(stats, bytes);
+    helio_rx_count_received(stats, 1, bytes);
     helio_count(fate, 1);
     helio_stats_end(stats);
 }
@@ -80,7 +80,7 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
                           size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_rx_count_received(stats, bytes);
+    helio_rx_count_received(stats, 1, bytes);
     if (is_passed) {
         helio_count(&stats->packets_delivered, 1);
     }

@@ -73,19 +73,21 @@ void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
 
 /* Writes the window's state into the statistics; between helio_stats_begin and _end. */
 void helio_rx_show_window(helio_rx_stream *stream);
-/* A data packet of `bytes` was received; between helio_stats_begin and _end.  Each data packet
- * passes here once. */
-static inline void helio_rx_count_received(helio_rx_stream_stats *stats, size_t bytes) {
-    helio_count(&stats->packets_received, 1);
+/* Data packets, of `bytes` together, were received; between helio_stats_begin and _end.  Each data
+ * packet passes here once. */
+static inline void helio_rx_count_received(helio_rx_stream_stats *stats, uint64_t packets,
+                                           uint64_t bytes) {
+    helio_count(&stats->packets_received, packets);
     helio_count(&stats->bytes_received, bytes);
 }
-/* A packet of `bytes` was received and passed on in order.  Nothing was held, missing or asked for before
- * it, and is so after it: only the ends of the window have moved. */
-static inline void helio_rx_account_in_order(helio_rx_stream *stream, size_t bytes) {
+/* Packets, of `bytes` together, were received and passed on in order.  Nothing was held, missing or
+ * asked for before them, and is so after them: only the ends of the window have moved. */
+static inline void helio_rx_account_in_order(helio_rx_stream *stream, uint64_t packets,
+                                             uint64_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_rx_count_received(stats, bytes);
-    helio_count(&stats->packets_delivered, 1);
+    helio_rx_count_received(stats, packets, bytes);
+    helio_count(&stats->packets_delivered, packets);
     helio_set(&stats->window_trail, stream->rxw.trail);
     helio_set(&stats->window_lead, stream->rxw.known);
     helio_stats_end(stats);
@@ -94,7 +96,7 @@ static inline void helio_rx_account_in_order(helio_rx_stream *stream, size_t byt
 static inline void helio_rx_account_held(helio_rx_stream *stream, size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_rx_count_received(stats, bytes);
+    helio_rx_count_received(stats, 1, bytes);
     helio_set(&stats->held_packets, stream->rxw.held);
     helio_set(&stats->window_lead, stream->rxw.known);
     helio_stats_end(stats);

@@ -221,8 +221,8 @@ static inline helio_rx_stream_stats *helio_rx_stats(const helio_rx_stream *strea
 
 /* Records the time from the kernel to the engine.  The clock may have been set in between: a time
  * below zero says nothing. */
-static inline void helio_rx_record_wait(const helio_rx_stream *stream, int64_t receive_ns) {
-    const int64_t kernel_ns = stream->shared->kernel_ns;
+static inline void helio_rx_record_wait(const helio_rx_stream *stream, int64_t kernel_ns,
+                                        int64_t receive_ns) {
     if (kernel_ns && receive_ns >= kernel_ns) {
         helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY],
                      receive_ns - kernel_ns, 1);

@@ -322,6 +322,15 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment) {
 
 /* ---- work ---- */
 
+static bool has_listener(const helio_rx_lane *lane) {
+    for (const helio_receiver *r = lane->receivers; r; r = r->next) {
+        if (r->has_listener) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static inline void take(helio_rx_lane *lane, const helio_datagram *datagram, int64_t receive_ns,
                         helio_moment moment) {
     helio_rx_endpoint_stamp(lane->endpoint, datagram->kernel_ns);
@@ -334,11 +343,18 @@ static inline void take(helio_rx_lane *lane, const helio_datagram *datagram, int
 static void take_batch(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     helio_instance *instance = lane->base.instance;
     const int64_t receive_ns = moment->wall_ns;
+    const bool is_batch = count > 1 && !has_listener(lane);
+    if (is_batch) {
+        helio_rx_endpoint_begin_batch(lane->endpoint);
+    }
     for (size_t i = 0; i < count; i++) {
         if (i > 0) {
             *moment = helio_clock_read(&instance->clock);
         }
         take(lane, &instance->datagrams[i], receive_ns, *moment);
+    }
+    if (is_batch) {
+        helio_rx_endpoint_end_batch(lane->endpoint);
     }
 }
 
@@ -449,15 +465,6 @@ bool helio_rx_lane_has_acks(const helio_rx_lane *lane) {
     }
     for (const helio_receiver *r = lane->receivers; r && lane->grants; r = r->next) {
         if (is_done(r)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_listener(const helio_rx_lane *lane) {
-    for (const helio_receiver *r = lane->receivers; r; r = r->next) {
-        if (r->has_listener) {
             return true;
         }
     }

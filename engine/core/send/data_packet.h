@@ -44,12 +44,23 @@ static inline void helio_tx_show_history(const helio_tx_stream *stream,
     helio_set(&stats->window_lead, txw->lead);
 }
 
-/* The statistics have all data packets up to now. */
-static inline void helio_tx_show_data(helio_tx_stream *stream) {
-    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+/* The statistics have all data packets up to now, of which the instance has counted all. */
+static inline void helio_tx_show_counted(const helio_tx_stream *stream) {
+    helio_tx_stream_stats *stats = stream->object.record;
     helio_stats_begin(stats);
     helio_tx_show_history(stream, stats);
     helio_stats_end(stats);
+}
+
+/* The same, and the instance counts those that were not shown before. */
+static inline void helio_tx_show_data(const helio_tx_stream *stream) {
+    const helio_tx_stream_stats *stats = stream->object.record;
+    helio_instance_stats *instance = stream->instance;
+    helio_count(&instance->packets_sent,
+                stream->traffic.packets - helio_cell(&stats->packets_sent));
+    helio_count(&instance->packet_bytes_sent,
+                stream->traffic.bytes - helio_cell(&stats->bytes_sent));
+    helio_tx_show_counted(stream);
 }
 
 /* A data packet leaves; the statistics have it with the last one of a list. */

@@ -59,7 +59,9 @@ bool helio_tx_fast_path(helio_tx_stream *stream, helio_tx_topic *topic, const vo
     helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
     stream->has_news = true;
     helio_tx_count_packet(stream, packet_bytes);
-    helio_tx_count_data(stream, packet_bytes);
+    stream->traffic.packets++;
+    stream->traffic.bytes += packet_bytes;
+    helio_tx_show_counted(stream);
     count_message(&stream->batcher, &topic->position, length, moment.wall_ns);
     return true;
 }

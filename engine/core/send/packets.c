@@ -158,7 +158,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     if (stream->pace.is_open) {
         helio_tx_pace_on_close(&stream->pace);
     }
-    helio_tx_send(stream, packet, length, packet != stream->workspace);
+    helio_tx_send_counted(stream, NULL, packet, length, packet != stream->workspace);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;

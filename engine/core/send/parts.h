@@ -103,13 +103,19 @@ static inline void helio_tx_count_packet(helio_tx_stream *stream, size_t length)
     helio_count(&stream->instance->packet_bytes_sent, length);
 }
 
-static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address *to,
-                                    const void *packet, size_t length, bool is_stable) {
-    helio_tx_count_packet(stream, length);
+/* As helio_tx_send_to, of a packet that is counted elsewhere. */
+static inline void helio_tx_send_counted(helio_tx_stream *stream, const helio_address *to,
+                                         const void *packet, size_t length, bool is_stable) {
     if (stream->pace.is_on) {
         helio_tx_pace_charge(&stream->pace, length, to ? 1 : stream->pace.config.copies);
     }
     stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
+}
+
+static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address *to,
+                                    const void *packet, size_t length, bool is_stable) {
+    helio_tx_count_packet(stream, length);
+    helio_tx_send_counted(stream, to, packet, length, is_stable);
 }
 
 static inline void helio_tx_send(helio_tx_stream *stream, const void *packet, size_t length,
