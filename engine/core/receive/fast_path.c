@@ -151,7 +151,7 @@ __attribute__((noinline)) static bool begin_run(helio_rx_endpoint *endpoint,
     return true;
 }
 
-/* A packet whose messages are all taken belongs to a run, which begins with it or before. */
+/* In a batch, a packet whose messages are all taken belongs to a run; this may be the first of one. */
 static inline bool is_in_run(helio_rx_endpoint *endpoint, helio_delivery_topic *topic) {
     return HELIO_STATS_COUNTING &&
            (endpoint->run.topic == topic || (endpoint->run.is_on && begin_run(endpoint, topic)));
