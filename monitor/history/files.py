@@ -161,10 +161,16 @@ class _Content:
             found = cls(tuple((source, low, high) for source, low, high in spans), first_us, last_us)
         except (KeyError, TypeError, ValueError, RecursionError):
             return None
-        numbers = (first_us, last_us, *(number for span in found.spans for number in span[1:]))
-        are_right = all(isinstance(number, int) for number in numbers)
-        are_right = are_right and all(isinstance(source, str) for source, _, _ in found.spans)
-        return found if are_right and found.spans and rows == metadata.num_rows else None
+        return found if found._is_sound() and rows == metadata.num_rows else None
+
+    def _is_sound(self) -> bool:
+        """Whether it may be true. Times beyond the calendar have no day, and would end a roll-up."""
+        return (
+            len(self.spans) > 0
+            and all(isinstance(us, int) and _is_in_calendar(us) for us in (self.first_us, self.last_us))
+            and all(isinstance(low, int) and isinstance(high, int) for _, low, high in self.spans)
+            and all(isinstance(source, str) for source, _, _ in self.spans)
+        )
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -488,11 +494,15 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def _is_in_calendar(us: int) -> bool:
+    return _CALENDAR_US[0] <= us < _CALENDAR_US[1]
+
+
 def _check_calendar(name: str, times: pa.ChunkedArray) -> None:
     """Check that each time has a date in the calendar of Python, with a year of room at both ends."""
     span = pc.min_max(times)
     for value in (span["min"].value, span["max"].value):
-        if value is not None and not _CALENDAR_US[0] <= value < _CALENDAR_US[1]:
+        if value is not None and not _is_in_calendar(value):
             raise ValueError(f"column {name} has a time outside the years 2 to 9998: {value} us since 1970")
 
 
